@@ -1,0 +1,51 @@
+# Everything a fresh machine with Python, pip and make needs. `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-slow lint format bench clean
+
+help: ## list the targets
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
+
+# A stamp is newer than what it was made from, so a second call installs nothing.
+$(VENV)/.installed: pyproject.toml constraints.txt
+	@echo "Installing imm into $(VENV) (a few minutes the first time) …"
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@$(PIP) --editable .
+	@touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	@$(PIP) --editable '.[test]'
+	@touch $@
+
+$(VENV)/.installed-lint: $(VENV)/.installed
+	@$(PIP) --editable '.[lint]'
+	@touch $@
+
+demo: $(VENV)/.installed ## install, then run the main job in miniature
+	@$(BIN)/imm demo
+
+test: $(VENV)/.installed-test ## install what tests need, then run all that are not slow
+	@$(BIN)/python -m pytest --numprocesses 2 -m "not slow"
+
+test-slow: $(VENV)/.installed-test ## the tests that take minutes
+	@$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.installed-lint ## style, types, and that imports go down the rooms only
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+format: $(VENV)/.installed-lint ## rewrite the code in the house style
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+bench: $(VENV)/.installed ## time and memory of the core
+	@$(BIN)/python -m benchmarks.core
+
+clean: ## remove the environment and all caches
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -1,0 +1,109 @@
+"""Noising-based data augmentation for discrete contexts and predictions (Appendix noising-observations)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+from torch import Generator, Tensor
+
+from imm.validation import check_fraction, check_probabilities
+
+Where = Literal["context", "prediction", "both"]
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How often a token is noised, and what replaces it.
+
+    Attributes:
+        gamma: ``[contexts]``, the probability γ(x) that a position with context ``x`` is noised.
+        q: ``[tokens]``, the distribution that the replacement is drawn from.
+    """
+
+    gamma: Tensor
+    q: Tensor
+
+    def __post_init__(self) -> None:
+        check_probabilities(self.q, "q")
+        if not bool(((self.gamma >= 0) & (self.gamma <= 1)).all()):
+            raise ValueError(
+                f"gamma must be between 0 and 1, got {self.gamma.min().item()} to {self.gamma.max().item()}"
+            )
+
+    @classmethod
+    def uniform(cls, n_tokens: int, gamma: float) -> "Noise":
+        """Every token alike, everywhere as often."""
+        return cls(torch.full((n_tokens,), check_fraction(gamma, "gamma")), torch.full((n_tokens,), 1 / n_tokens))
+
+    @classmethod
+    def unigram(cls, counts: Tensor, gamma: float) -> "Noise":
+        """Tokens by their frequency in bigram counts ``c(x, y)``, ``[contexts, tokens]``; everywhere as often."""
+        tokens = counts.sum(0).to(torch.get_default_dtype())
+        return cls(torch.full((len(counts),), check_fraction(gamma, "gamma")), tokens / tokens.sum())
+
+    @classmethod
+    def kneser_ney(cls, counts: Tensor, gamma0: float) -> "Noise":
+        """``γ(x) = γ0 N1+(x, ·) / c(x)`` and ``q(y) ∝ N1+(·, y)``, from bigram counts ``c(x, y)``.
+
+        A context that never occurs has γ = 0.
+        """
+        check_fraction(gamma0, "gamma0")
+        kinds = (counts > 0).to(torch.get_default_dtype())
+        total = counts.sum(1).to(kinds.dtype)
+        gamma = torch.where(total > 0, gamma0 * kinds.sum(1) / total.clamp(min=1), 0.0)
+        return cls(gamma, kinds.sum(0) / kinds.sum())
+
+
+def noise(
+    contexts: Tensor, predictions: Tensor, by: Noise, where: Where, generator: Generator | None = None
+) -> tuple[Tensor, Tensor]:
+    """Replaces, at each position with probability γ(context), the context, the prediction, or both.
+
+    With ``"both"`` one coin decides, and the two replacements are drawn independently.
+
+    Args:
+        contexts: ``[n]`` tokens.
+        predictions: ``[n]`` tokens.
+        by: how often and by what.
+        where: what is replaced.
+        generator: makes the noise reproducible.
+
+    Returns:
+        The noised contexts and predictions, ``[n]`` each; the given ones are not changed.
+    """
+    if where not in ("context", "prediction", "both"):
+        raise ValueError(f"where must be 'context', 'prediction' or 'both', got {where!r}")
+    coin = torch.rand(contexts.shape, generator=generator) < by.gamma[contexts]
+
+    def replaced(tokens: Tensor) -> Tensor:
+        draws = torch.multinomial(by.q, tokens.numel(), replacement=True, generator=generator)
+        return torch.where(coin, draws.view(tokens.shape), tokens)
+
+    return (
+        contexts if where == "prediction" else replaced(contexts),
+        predictions if where == "context" else replaced(predictions),
+    )
+
+
+def expected_counts(counts: Tensor, by: Noise, where: Where) -> Tensor:
+    """The bigram counts ``c̃(x, y)`` that a learner sees on average under :func:`noise`.
+
+    (a) context: ``[1 - γ(x)] c(x,y) + q(x) Σ_x' γ(x') c(x',y)``
+    (b) prediction: ``[1 - γ(x)] c(x,y) + q(y) γ(x) c(x)``
+    (c) both: ``[1 - γ(x)] c(x,y) + q(x) q(y) Σ_x',y' γ(x') c(x',y')``
+
+    Args:
+        counts: ``c(x, y)``, ``[tokens, tokens]``.
+        by: how often and by what.
+        where: what is replaced.
+    """
+    gamma, q = by.gamma[:, None], by.q
+    noised = gamma * counts
+    kept = counts - noised
+    if where == "context":
+        return kept + q[:, None] * noised.sum(0)
+    if where == "prediction":
+        return kept + q * noised.sum(1, keepdim=True)
+    if where == "both":
+        return kept + q[:, None] * q * noised.sum()
+    raise ValueError(f"where must be 'context', 'prediction' or 'both', got {where!r}")

@@ -1,0 +1,195 @@
+"""The mathematics of induced model matching: tensors in, tensors out, no state.
+
+Shapes: ``n`` short contexts, ``k`` extended contexts for each, ``classes`` predictions.
+Each docstring names the paper's equation by its label. All work is in log space and at least float32,
+also under autocast and for half-precision input.
+"""
+
+import math
+
+import torch
+from torch import Tensor
+
+from imm.validation import (
+    check_log_probabilities,
+    check_not_negative,
+    check_probabilities,
+    check_same_shape,
+    check_weights,
+)
+
+
+def _full(x: Tensor) -> Tensor:
+    """At least float32: half-precision sums over many contexts or classes would be wrong."""
+    return x.to(torch.promote_types(x.dtype, torch.float32))
+
+
+def induce(log_q: Tensor, weights: Tensor | None = None) -> Tensor:
+    """The induced model: the weighted mean of Q over extended contexts, in log space.
+
+    ``log Q̂(y|short) = log Σ_i w_i Q(y|short, extended_i) - log Σ_i w_i``
+
+    Eqs. induced-Q-full (equal weights), induced-Q-logreg (kernel weights), k-approx-induced-q (k draws).
+
+    Args:
+        log_q: log-probabilities of the full model, ``[n, k, classes]``.
+        weights: not negative, ``[n, k]``; need not sum to one; a weight of zero leaves a context out. Equal if None.
+
+    Returns:
+        ``[n, classes]`` log-probabilities, differentiable in ``log_q``.
+
+    Example:
+        >>> q = torch.tensor([[[0.9, 0.1], [0.5, 0.5]]])  # one short context, two extended, two classes
+        >>> induce(q.log()).exp()
+        tensor([[0.7000, 0.3000]])
+        >>> induce(q.log(), weights=torch.tensor([[3.0, 1.0]])).exp()
+        tensor([[0.8000, 0.2000]])
+    """
+    if log_q.ndim < 2:
+        raise ValueError(f"log_q must be [n, k, classes], got shape {tuple(log_q.shape)}")
+    check_log_probabilities(log_q)
+    log_q = _full(log_q)
+    if weights is None:
+        return torch.logsumexp(log_q, -2) - math.log(log_q.shape[-2])
+    log_w = _log_weights(log_q, weights)
+    return torch.logsumexp(log_q + log_w.unsqueeze(-1), -2) - torch.logsumexp(log_w, -1, keepdim=True)
+
+
+def _log_weights(log_q: Tensor, weights: Tensor) -> Tensor:
+    check_same_shape(weights, log_q[..., 0], "weights and log_q's [n, k]")
+    check_weights(weights, "weights")
+    return weights.to(log_q.dtype).log()
+
+
+def weighted_mean(values: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+    """The mean over rows ``[n]``; with ``sample_weight`` a weight of 2 counts as the row twice."""
+    if sample_weight is None:
+        return values.mean()
+    check_same_shape(sample_weight, values, "sample_weight and rows")
+    check_weights(sample_weight, "sample_weight")
+    weight = sample_weight.to(values.dtype)
+    return (weight * values).sum() / weight.sum()
+
+
+def matching_loss(log_induced: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+    """The IMM risk: cross-entropy of the induced model under the target, averaged over short contexts.
+
+    ``IMM(Q) = -(1/n) Σ_t Σ_y P̂(y|short_t) log Q̂(y|short_t)``   (Eq. IMM-exact-coarse)
+
+    Args:
+        log_induced: from :func:`induce`, ``[n, classes]``.
+        target: the restricted model's probabilities, ``[n, classes]``. Not differentiated.
+        sample_weight: ``[n]``; equal if None.
+
+    Returns:
+        A scalar, differentiable in ``log_induced``. It is at least the target's entropy.
+    """
+    check_same_shape(log_induced, target, "log_induced and target")
+    check_log_probabilities(log_induced, "log_induced")
+    check_probabilities(target, "target")
+    return weighted_mean(_cross_entropy(_full(log_induced), target), sample_weight)
+
+
+def _cross_entropy(log_q: Tensor, target: Tensor) -> Tensor:
+    """``-Σ_y target log_q`` by row, with 0 · log 0 = 0."""
+    target = target.detach().to(log_q.dtype)
+    return -torch.where(target > 0, target * log_q, torch.zeros_like(log_q)).sum(-1)
+
+
+def divergence(log_induced: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+    """``Σ_x π(x) KL(P̂(·|short) || Q̂(·|short))``   (Eq. KL-induced): the IMM risk less the target's entropy.
+
+    Zero exactly when the induced model equals the target. Same gradient as :func:`matching_loss`.
+    """
+    entropy = -torch.special.xlogy(_full(target), _full(target)).sum(-1)
+    return matching_loss(log_induced, target, sample_weight) - weighted_mean(entropy, sample_weight)
+
+
+def crosstalk(log_q: Tensor, weights: Tensor | None = None) -> Tensor:
+    """How much of the induced model each extended context contributes, for each class.
+
+    ``C_i(y) = w_i Q(y|short, extended_i) / Σ_j w_j Q(y|short, extended_j)``
+
+    Eq. sequentializing-derivation (equal weights) and its weighted form in the serialized appendix.
+
+    Args:
+        log_q: ``[n, k, classes]``.
+        weights: ``[n, k]`` as in :func:`induce`.
+
+    Returns:
+        ``[n, k, classes]``, detached: a constant in the gradient. Sums to one over ``k``.
+    """
+    check_log_probabilities(log_q)
+    log_q = _full(log_q).detach()
+    if weights is not None:
+        log_q = log_q + _log_weights(log_q, weights).unsqueeze(-1)
+    return torch.softmax(log_q, -2)
+
+
+def tampered_cross_entropy(log_q: Tensor, target: Tensor, factor: Tensor) -> Tensor:
+    """``-Σ_y P̂(y) f(y) log Q(y)`` by row, with the factor ``f`` a constant in the gradient.
+
+    With ``f`` the :func:`crosstalk` of one extended context this is the bracket in the last line of
+    Eq. sequentializing-derivation; with the :func:`correction` it is the overbrace of
+    Eq. serialized-IMM-gradient; with ``f = 1`` it is reverse KD and soft noising (Eq. noising).
+    Only its gradient has a meaning: its value is *not* the IMM risk.
+
+    Args:
+        log_q: ``[..., classes]``, differentiated.
+        target: ``[..., classes]``, not differentiated.
+        factor: ``[..., classes]``, not differentiated.
+
+    Returns:
+        ``[...]``, one value a row.
+    """
+    check_same_shape(log_q, target, "log_q and target")
+    check_same_shape(log_q, factor, "log_q and factor")
+    log_q = _full(log_q)
+    return _cross_entropy(log_q, target.to(log_q.dtype) * factor.detach().to(log_q.dtype))
+
+
+def correction(log_q: Tensor, log_induced: Tensor) -> Tensor:
+    """``Q(y|x) / Q̂(y|short)``, the factor of Eq. serialized-IMM-gradient.
+
+    Its mean over the extended contexts of a short context is one for every ``y``.
+
+    Args:
+        log_q: ``[n, classes]``, the full model at each row.
+        log_induced: ``[n, classes]``, the induced model at each row's short context.
+
+    Returns:
+        ``[n, classes]``, detached.
+    """
+    check_same_shape(log_q, log_induced, "log_q and log_induced")
+    log_q, log_induced = _full(log_q).detach(), _full(log_induced).detach()
+    # Where both are zero the context adds nothing: the limit along any path with Q ≤ Q̂ is finite, take 0.
+    return torch.where(log_q == -torch.inf, torch.zeros_like(log_q), (log_q - log_induced).exp())
+
+
+def corrected_loss(
+    log_q: Tensor,
+    log_induced: Tensor,
+    target: Tensor,
+    factor: Tensor,
+    sample_weight: Tensor | None = None,
+) -> Tensor:
+    """A scalar whose gradient is serialized IMM's and whose value is the IMM risk.
+
+    gradient: ``-(1/n) Σ_t Σ_y P̂(y|short_t) factor_t(y) ∇ log Q(y|x_t)``   (Eq. serialized-IMM-gradient)
+    value: :func:`matching_loss` of ``log_induced``, so that what is logged means something.
+
+    Args:
+        log_q: the full model at each row, ``[n, classes]``; the only one that is differentiated.
+        log_induced: the induced model held for each row's short context, ``[n, classes]``.
+        target: ``[n, classes]``.
+        factor: the :func:`correction`, ``[n, classes]``.
+        sample_weight: ``[n]``; equal if None.
+    """
+    risk = matching_loss(log_induced.detach(), target, sample_weight)
+    tampered = weighted_mean(tampered_cross_entropy(log_q, target, factor), sample_weight)
+    return tampered + (risk - tampered).detach()
+
+
+def objective(cross_entropy: Tensor, matching: Tensor, lam: float) -> Tensor:
+    """``Cross-Entropy(Q) + λ IMM(Q)``   (Eq. main-objective)."""
+    return cross_entropy + check_not_negative(lam, "lam") * matching

@@ -1,0 +1,49 @@
+"""A distribution of extended contexts that the user gives."""
+
+import torch
+from torch import Generator, Tensor
+
+from imm.inducers.base import Contexts
+from imm.validation import check_count, check_probabilities
+
+
+class Belief:
+    """π(extended | short) as a table, such as the belief of an agent about what it does not see.
+
+    Args:
+        probabilities: ``[n_short, n_extended]``; row ``s`` is the distribution given short context ``s``.
+
+    Short contexts are integers in ``[0, n_short)``; an extended context is a column number.
+
+    Example:
+        >>> uniform = Belief(torch.full((3, 2), 0.5))
+        >>> uniform.every(torch.tensor([2])).index
+        tensor([[0, 1]])
+    """
+
+    def __init__(self, probabilities: Tensor) -> None:
+        if probabilities.ndim != 2:
+            raise ValueError(f"probabilities must be [n_short, n_extended], got shape {tuple(probabilities.shape)}")
+        check_probabilities(probabilities, "probabilities")
+        self.probabilities = probabilities
+
+    def _rows(self, short: Tensor) -> Tensor:
+        n_short = len(self.probabilities)
+        if short.numel() == 0:
+            raise ValueError("short is an empty batch")
+        unseen = (short < 0) | (short >= n_short)
+        if unseen.any():
+            raise ValueError(f"short context {short[unseen][0].item()} is not in the belief's 0 to {n_short - 1}")
+        return self.probabilities[short]
+
+    def every(self, short: Tensor) -> Contexts:
+        """Every extended context, with the belief as weights."""
+        weights = self._rows(short)
+        return Contexts(torch.arange(weights.shape[1], device=weights.device).expand(weights.shape), weights)
+
+    def draw(self, short: Tensor, n_contexts: int, generator: Generator | None = None) -> Contexts:
+        """``n_contexts`` draws from the belief."""
+        k = check_count(n_contexts, "n_contexts")
+        rows = self._rows(short)
+        index = torch.multinomial(rows, k, replacement=True, generator=generator)
+        return Contexts(index, rows.new_full(index.shape, 1 / k))

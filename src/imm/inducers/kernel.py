@@ -1,0 +1,141 @@
+"""Soft nearest neighbours, for continuous and mixed short contexts."""
+
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.spatial import cKDTree
+from torch import Generator, Tensor
+
+from imm.inducers.base import Contexts
+from imm.validation import check_count, check_weights
+
+
+class Kernel:
+    """Weights every row of the data by how near its short context is   (Eq. induced-Q-logreg).
+
+    ``laplace``:  ``w = exp(-Σ_j α_j d_j)``      ``gaussian``:  ``w = exp(-½ Σ_j (α_j d_j)²)``
+
+    with ``d_j`` the absolute difference of short feature ``j``, or, for a categorical feature, 0 where equal
+    and 1 where not. ``1/α_j`` is the bandwidth; ``α_j = inf`` asks for equality.
+
+    Args:
+        short: ``[N]`` or ``[N, d]``, the short features of the data; categories as numbers.
+        alpha: one number for all short features, or one for each.
+        kind: ``"laplace"`` (the paper's) or ``"gaussian"``.
+        categorical: which of the ``d`` features are categories.
+        sample_weight: ``[N]``; a weight of 2 counts as the row twice.
+        n_neighbors: if given, only this many nearest rows have weight, found by a k-d tree: memory and time
+            are then linear in ``N``. All ``N`` rows if None.
+
+    Example:
+        >>> kernel = Kernel(torch.tensor([0.0, 1.0, 5.0]), alpha=1.0)
+        >>> kernel.every(torch.tensor([0.0])).weights
+        tensor([[0.7275, 0.2676, 0.0049]])
+    """
+
+    def __init__(
+        self,
+        short: Tensor,
+        alpha: float | Sequence[float] = 1.0,
+        kind: Literal["laplace", "gaussian"] = "laplace",
+        categorical: Sequence[int] = (),
+        sample_weight: Tensor | None = None,
+        n_neighbors: int | None = None,
+    ) -> None:
+        if kind not in ("laplace", "gaussian"):
+            raise ValueError(f"kind must be 'laplace' or 'gaussian', got {kind!r}")
+        self.kind = kind
+        self.short = _columns(short)
+        n, d = self.short.shape
+        if sample_weight is not None:
+            check_weights(sample_weight, "sample_weight")
+            if sample_weight.shape != (n,):
+                raise ValueError(f"sample_weight must be [{n}], got shape {tuple(sample_weight.shape)}")
+        self.sample_weight = sample_weight
+        self.alpha = torch.as_tensor(alpha, dtype=self.short.dtype).expand(d)
+        if bool((self.alpha < 0).any()) or bool(self.alpha.isnan().any()):
+            raise ValueError(f"alpha must not be negative, got {alpha}")
+        if any(not 0 <= j < d for j in categorical):
+            raise ValueError(f"categorical must name short features 0 to {d - 1}, got {list(categorical)}")
+        self.categorical = torch.zeros(d, dtype=torch.bool)
+        self.categorical[list(categorical)] = True
+        self._neighbors = None if n_neighbors is None else _Neighbors(self, check_count(n_neighbors, "n_neighbors"))
+
+    def _log_kernel(self, short: Tensor, other: Tensor) -> Tensor:
+        """``log w`` between rows of two tensors that broadcast, ``[..., d]`` each."""
+        distance = torch.where(self.categorical, (short != other).to(short.dtype), (short - other).abs())
+        scaled = torch.where(distance == 0, 0.0, self.alpha * distance)  # inf · 0 = 0: equal is equal
+        return -scaled.sum(-1) if self.kind == "laplace" else -0.5 * scaled.square().sum(-1)
+
+    def every(self, short: Tensor) -> Contexts:
+        """All rows, or the nearest ones, with kernel weights."""
+        short = _columns(short).to(self.short.dtype)
+        if short.shape[1] != self.short.shape[1]:
+            raise ValueError(f"short must have {self.short.shape[1]} features, got shape {tuple(short.shape)}")
+        if self._neighbors is None:
+            index = torch.arange(len(self.short)).expand(len(short), -1)
+            log_w = self._log_kernel(short[:, None], self.short)
+        else:
+            index = self._neighbors.find(short)
+            log_w = self._log_kernel(short[:, None], self.short[index])
+        if self.sample_weight is not None:
+            log_w = log_w + self.sample_weight.to(log_w.dtype).log()[index]
+        far = log_w.amax(-1) == -torch.inf
+        if far.any():
+            raise ValueError(f"short context {short[far][0].tolist()} has no row of the data within reach")
+        # Softmax rather than exp and divide: a far short context would underflow to 0 / 0.
+        return Contexts(index, torch.softmax(log_w, -1))
+
+    def draw(self, short: Tensor, n_contexts: int, generator: Generator | None = None) -> Contexts:
+        """``n_contexts`` rows for each short context, drawn with kernel weights."""
+        k = check_count(n_contexts, "n_contexts")
+        every = self.every(short)
+        column = torch.multinomial(every.weights, k, replacement=True, generator=generator)
+        return Contexts(every.index.gather(1, column), every.weights.new_full(column.shape, 1 / k))
+
+
+class _Neighbors:
+    """The nearest rows, by a k-d tree over a space in which the kernel's distance is the L1 or L2 norm."""
+
+    def __init__(self, kernel: Kernel, n_neighbors: int) -> None:
+        self._kernel = kernel
+        self._order = 1 if kernel.kind == "laplace" else 2
+        short = kernel.short.numpy()
+        if n_neighbors > len(short):
+            raise ValueError(f"n_neighbors is {n_neighbors}, but there are only {len(short)} rows")
+        self._k = n_neighbors
+        self._categories = {j: np.unique(short[:, j]) for j in kernel.categorical.nonzero().ravel().tolist()}
+        # An infinite α must beat any sum of the finite ones, yet be finite in the tree.
+        finite = [float(a) * float(np.ptp(short[:, j])) + float(a) for j, a in enumerate(kernel.alpha) if a.isfinite()]
+        self._far = 1e3 * (1.0 + sum(finite))
+        self._tree = cKDTree(self._embed(short))
+
+    def _embed(self, short: NDArray[np.floating]) -> NDArray[np.floating]:
+        parts = []
+        for j, alpha in enumerate(self._kernel.alpha.tolist()):
+            scale = min(alpha, self._far)
+            if j in self._categories:
+                # One-hot: two different categories differ in two coordinates.
+                scale /= 2 if self._order == 1 else np.sqrt(2)
+                parts.append((short[:, j, None] == self._categories[j]) * scale)
+            else:
+                parts.append(short[:, j, None] * scale)
+        return np.concatenate(parts, axis=1)
+
+    def find(self, short: Tensor) -> Tensor:
+        """``[n, k]`` row numbers, nearest first."""
+        _, index = self._tree.query(self._embed(short.numpy()), k=self._k, p=self._order, workers=-1)
+        return torch.from_numpy(np.asarray(index, dtype=np.int64).reshape(len(short), self._k))
+
+
+def _columns(short: Tensor) -> Tensor:
+    """``[n, d]`` in floating point; refuses what is empty or not finite."""
+    if short.ndim not in (1, 2) or short.numel() == 0:
+        raise ValueError(f"short must be [n] or [n, d] and not empty, got shape {tuple(short.shape)}")
+    values = short if short.is_floating_point() else short.to(torch.get_default_dtype())
+    if not bool(values.isfinite().all()):
+        raise ValueError(f"short must be finite, got {values[~values.isfinite()][0].item()}")
+    return values.reshape(len(values), -1)

@@ -1,0 +1,39 @@
+"""Clipping the gradients of the two losses apart, before they are added."""
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from imm.validation import check_not_negative
+
+
+@contextmanager
+def clipped_apart(parameters: Iterable[nn.Parameter], max_norm: float) -> Iterator[None]:
+    """Clips what is back-propagated inside to ``max_norm``, then adds it to the gradients from before.
+
+    The paper (Clipping): the two losses have very different scales, so each gradient is clipped before they
+    are added together. Costs a second set of gradients.
+
+    Example:
+        >>> weight = nn.Parameter(torch.zeros(2))
+        >>> (weight.sum() * 3).backward()
+        >>> with clipped_apart([weight], max_norm=1.0):
+        ...     (weight[0] * 100).backward()
+        >>> weight.grad
+        tensor([4., 3.])
+    """
+    check_not_negative(max_norm, "max_norm")
+    held = [(p, p.grad) for p in parameters]
+    for p, _ in held:
+        p.grad = None
+    try:
+        yield
+        torch.nn.utils.clip_grad_norm_([p for p, _ in held], max_norm)
+    finally:
+        for p, before in held:
+            if p.grad is None:
+                p.grad = before
+            elif before is not None:
+                p.grad += before

@@ -1,0 +1,60 @@
+"""A fitted classifier as target."""
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
+
+from imm.targets.base import Target, align
+
+
+class Classifier(Target):
+    """Any fitted classifier with ``predict_proba`` and ``classes_``, on chosen columns of the rows it is given.
+
+    Args:
+        model: the fitted restricted model.
+        columns: its features among the columns of what the target is called with: names for a data frame,
+            numbers for an array. All columns if None.
+        classes: the full model's labels in its order; the restricted model's columns are put in that order.
+            The model's own if None.
+
+    Example:
+        >>> from sklearn.linear_model import LogisticRegression
+        >>> old = LogisticRegression().fit([[0.0], [1.0]], ["bad", "good"])
+        >>> target = Classifier(old, columns=[2], classes=["good", "bad"])
+        >>> target(np.array([[5.0, 3.0, 0.5]]))
+        tensor([[0.5000, 0.5000]])
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        columns: Sequence[str] | Sequence[int] | None = None,
+        classes: Sequence[Hashable] | None = None,
+    ) -> None:
+        if not hasattr(model, "predict_proba"):
+            raise TypeError(f"the restricted model must have predict_proba; {type(model).__name__} has not")
+        check_is_fitted(model)
+        own = [label.item() if isinstance(label, np.generic) else label for label in model.classes_]
+        super().__init__(own if classes is None else classes)
+        self._order = align(self.classes, own)
+        self.model = model
+        self.columns: list[Any] | None = None if columns is None else list(columns)
+
+    def probabilities(self, short: Any) -> Tensor:
+        """``predict_proba`` on the model's columns, in the order of ``classes``."""
+        proba = np.asarray(self.model.predict_proba(self._select(short)))
+        return torch.from_numpy(proba[:, self._order].astype(np.float32))
+
+    def _select(self, rows: Any) -> Any:
+        if self.columns is None:
+            return rows
+        if not hasattr(rows, "columns"):
+            return np.asarray(rows)[:, self.columns]
+        missing = [name for name in self.columns if name not in rows.columns]
+        if missing:
+            raise ValueError(f"the rows lack the restricted model's columns {missing}; they have {list(rows.columns)}")
+        return rows[self.columns]

@@ -6,6 +6,7 @@ also under autocast and for half-precision input.
 """
 
 import math
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -47,17 +48,29 @@ def induce(log_q: Tensor, weights: Tensor | None = None) -> Tensor:
     """
     if log_q.ndim < 2:
         raise ValueError(f"log_q must be [n, k, classes], got shape {tuple(log_q.shape)}")
-    check_log_probabilities(log_q)
-    log_q = _full(log_q)
     if weights is None:
-        return torch.logsumexp(log_q, -2) - math.log(log_q.shape[-2])
+        check_log_probabilities(log_q)
+        log_q = _full(log_q)
+        return _log_sum(log_q) - math.log(log_q.shape[-2])
+    log_q = _full(log_q)
     log_w = _log_weights(log_q, weights)
-    return torch.logsumexp(log_q + log_w.unsqueeze(-1), -2) - torch.logsumexp(log_w, -1, keepdim=True)
+    return _log_sum(log_q + log_w.unsqueeze(-1)) - torch.logsumexp(log_w, -1, keepdim=True)
+
+
+def _log_sum(log_q: Tensor) -> Tensor:
+    """``logsumexp`` over contexts; a class that has no probability in any of them stays -inf, with gradient 0."""
+    out = torch.logsumexp(log_q, -2)
+    none = out.detach() == -torch.inf
+    if not bool(none.any()):
+        return out
+    # The gradient of logsumexp would be exp(-inf + inf), NaN, there.
+    return torch.logsumexp(log_q.masked_fill(none.unsqueeze(-2), 0.0), -2).masked_fill(none, -torch.inf)
 
 
 def _log_weights(log_q: Tensor, weights: Tensor) -> Tensor:
     check_same_shape(weights, log_q[..., 0], "weights and log_q's [n, k]")
     check_weights(weights, "weights")
+    check_log_probabilities(log_q, weights=weights)
     return weights.to(log_q.dtype).log()
 
 
@@ -69,6 +82,16 @@ def weighted_mean(values: Tensor, sample_weight: Tensor | None = None) -> Tensor
     check_weights(sample_weight, "sample_weight")
     weight = sample_weight.to(values.dtype)
     return (weight * values).sum() / weight.sum()
+
+
+def shares(rows: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+    """What each of the ``rows``, ``[n, classes]``, counts for in :func:`weighted_mean`: ``[n]``, sums to one."""
+    if sample_weight is None:
+        return rows.new_full((len(rows),), 1 / len(rows))
+    check_same_shape(sample_weight, rows[:, 0], "sample_weight and rows")
+    check_weights(sample_weight, "sample_weight")
+    weight = sample_weight.to(rows.dtype)
+    return weight / weight.sum()
 
 
 def matching_loss(log_induced: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
@@ -87,13 +110,17 @@ def matching_loss(log_induced: Tensor, target: Tensor, sample_weight: Tensor | N
     check_same_shape(log_induced, target, "log_induced and target")
     check_log_probabilities(log_induced, "log_induced")
     check_probabilities(target, "target")
-    return weighted_mean(_cross_entropy(_full(log_induced), target), sample_weight)
+    return weighted_mean(cross_entropy_by_row(_full(log_induced), target), sample_weight)
 
 
-def _cross_entropy(log_q: Tensor, target: Tensor) -> Tensor:
+def cross_entropy_by_row(log_q: Tensor, target: Tensor) -> Tensor:
     """``-Σ_y target log_q`` by row, with 0 · log 0 = 0."""
     target = target.detach().to(log_q.dtype)
-    return -torch.where(target > 0, target * log_q, torch.zeros_like(log_q)).sum(-1)
+    with torch.autocast(log_q.device.type, enabled=False):  # which would take the dot product in half precision
+        product: Tensor = torch.linalg.vecdot(target, log_q)
+    if bool(product.isnan().any()):  # 0 · -inf; to mask always would cost two more passes
+        product = torch.linalg.vecdot(target, log_q.masked_fill(target == 0, 0.0))
+    return -product
 
 
 def divergence(log_induced: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
@@ -117,13 +144,15 @@ def crosstalk(log_q: Tensor, weights: Tensor | None = None) -> Tensor:
         weights: ``[n, k]`` as in :func:`induce`.
 
     Returns:
-        ``[n, k, classes]``, detached: a constant in the gradient. Sums to one over ``k``.
+        ``[n, k, classes]``, detached: a constant in the gradient. Sums to one over ``k``; all zero for a class
+        that has no probability in any context.
     """
-    check_log_probabilities(log_q)
+    if weights is None:
+        check_log_probabilities(log_q)
     log_q = _full(log_q).detach()
     if weights is not None:
         log_q = log_q + _log_weights(log_q, weights).unsqueeze(-1)
-    return torch.softmax(log_q, -2)
+    return torch.softmax(log_q, -2).masked_fill((log_q == -torch.inf).all(-2, keepdim=True), 0.0)
 
 
 def tampered_cross_entropy(log_q: Tensor, target: Tensor, factor: Tensor) -> Tensor:
@@ -145,7 +174,7 @@ def tampered_cross_entropy(log_q: Tensor, target: Tensor, factor: Tensor) -> Ten
     check_same_shape(log_q, target, "log_q and target")
     check_same_shape(log_q, factor, "log_q and factor")
     log_q = _full(log_q)
-    return _cross_entropy(log_q, target.to(log_q.dtype) * factor.detach().to(log_q.dtype))
+    return cross_entropy_by_row(log_q, target.to(log_q.dtype) * factor.detach().to(log_q.dtype))
 
 
 def correction(log_q: Tensor, log_induced: Tensor) -> Tensor:
@@ -163,7 +192,8 @@ def correction(log_q: Tensor, log_induced: Tensor) -> Tensor:
     check_same_shape(log_q, log_induced, "log_q and log_induced")
     log_q, log_induced = _full(log_q).detach(), _full(log_induced).detach()
     # Where both are zero the context adds nothing: the limit along any path with Q ≤ Q̂ is finite, take 0.
-    return torch.where(log_q == -torch.inf, torch.zeros_like(log_q), (log_q - log_induced).exp())
+    least = torch.finfo(log_induced.dtype).min
+    return (log_q - log_induced.clamp(min=least)).exp_()
 
 
 def corrected_loss(
@@ -186,8 +216,39 @@ def corrected_loss(
         sample_weight: ``[n]``; equal if None.
     """
     risk = matching_loss(log_induced.detach(), target, sample_weight)
-    tampered = weighted_mean(tampered_cross_entropy(log_q, target, factor), sample_weight)
-    return tampered + (risk - tampered).detach()
+    check_same_shape(log_q, target, "log_q and target")
+    check_same_shape(log_q, factor, "log_q and factor")
+    return with_direction(risk, log_q, target * factor, sample_weight)
+
+
+def with_direction(value: Tensor, log_q: Tensor, direction: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+    """The scalar ``value``, with the gradient of ``-(1/n) Σ_t Σ_y direction_t(y) log Q(y|x_t)``.
+
+    With the target times the :func:`correction` as direction this is Eq. serialized-IMM-gradient. A sum that
+    has this gradient need not be computed: on the way forward nothing of size ``[n, classes]`` is read.
+
+    Args:
+        value: a scalar, not differentiated.
+        log_q: ``[n, classes]``; the only one that is differentiated.
+        direction: ``[n, classes]``, not differentiated. It is kept, not copied: do not change it afterwards.
+        sample_weight: ``[n]``; equal if None.
+    """
+    share = shares(direction, sample_weight)
+    loss = _WithDirection.apply(log_q, value.detach(), direction.detach(), share)  # type: ignore[no-untyped-call]
+    return cast(Tensor, loss)
+
+
+class _WithDirection(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, log_q: Tensor, value: Tensor, direction: Tensor, share: Tensor) -> Tensor:
+        ctx.save_for_backward(direction, share)
+        ctx.dtype = log_q.dtype
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        direction, share = ctx.saved_tensors
+        return (direction * (-grad * share)[:, None]).to(ctx.dtype), None, None, None
 
 
 def objective(cross_entropy: Tensor, matching: Tensor, lam: float) -> Tensor:

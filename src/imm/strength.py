@@ -125,6 +125,9 @@ def choose_lam(
         raise ValueError(f"each class needs at least 2 rows to be cross-validated; the rarest has {rarest}")
     folds = RepeatedStratifiedKFold(n_splits=min(n_splits, rarest), n_repeats=n_repeats, random_state=seed)
     losses = np.array([[loss(lam, *fold) for fold in folds.split(y, y)] for lam in candidates])
+    if not np.isfinite(losses).all():
+        bad = np.argwhere(~np.isfinite(losses))[0]
+        raise ValueError(f"loss at lam {candidates[bad[0]]} is {losses[tuple(bad)]}: it must be finite in every fold")
     mean = losses.mean(1)
     differences = losses - losses[mean.argmin()]
     error = differences.std(1, ddof=1) / np.sqrt(losses.shape[1])

@@ -11,6 +11,9 @@ from torch import Tensor
 SUM_TOLERANCE = 1e-3
 """How far a row of probabilities may be from one: float32 over 50,000 classes rounds by about 1e-4."""
 
+LOGITS_TOLERANCE = 0.05
+"""The same for log-probabilities, which may once have been bfloat16: -10 is rounded by 0.03 there."""
+
 
 def check_probabilities(p: Tensor, name: str) -> None:
     """Refuses rows (last dimension) that are not probabilities: negative, NaN, or not summing to one."""
@@ -36,19 +39,21 @@ def _describe_bad_row(p: Tensor, wrong: Tensor, total: Tensor) -> str:
     return f"{where} sums to {total[row].item():.6g}"
 
 
-def check_log_probabilities(log_q: Tensor, name: str = "log_q") -> None:
+def check_log_probabilities(log_q: Tensor, name: str = "log_q", weights: Tensor | None = None) -> None:
     """Refuses what cannot be log-probabilities: empty, not floating point, or first row not normalised.
 
-    Only the first row's sum is looked at: that tells logits from log-probabilities at no cost.
+    Only the first row's sum is looked at: that tells logits from log-probabilities at no cost. With
+    ``weights`` (one for each row) it is the heaviest of the first row's contexts: others may be padding.
     """
     if log_q.ndim == 0 or log_q.numel() == 0:
         raise ValueError(f"{name} is empty: shape {tuple(log_q.shape)}")
     if not log_q.is_floating_point():
         raise ValueError(f"{name} must be floating point, got {log_q.dtype}")
-    first = log_q.detach().reshape(-1, log_q.shape[-1])[0]
+    first = log_q.detach()[(0,) * (log_q.ndim - (1 if weights is None else 2))]
+    if weights is not None:
+        first = first[weights[(0,) * (weights.ndim - 1)].argmax()]
     total = torch.logsumexp(first.to(torch.promote_types(first.dtype, torch.float32)), 0).exp().item()
-    tolerance = SUM_TOLERANCE if torch.finfo(log_q.dtype).bits >= 32 else 0.05
-    if math.isnan(total) or abs(total - 1) > tolerance:
+    if math.isnan(total) or abs(total - 1) > LOGITS_TOLERANCE:
         raise ValueError(f"{name} must be log-probabilities (log_softmax, not logits); row 0 sums to {total:.6g}")
 
 
@@ -71,7 +76,7 @@ def check_weights(weights: Tensor, name: str) -> None:
 
 def check_count(value: int, name: str) -> int:
     """Refuses what is not a whole number of at least one."""
-    if isinstance(value, bool) or int(value) != value or value < 1:
+    if isinstance(value, bool) or not 1 <= value < math.inf or int(value) != value:
         raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
     return int(value)
 

@@ -20,5 +20,6 @@ def interpolate(log_q: Tensor, target: Tensor, ratio: float) -> Tensor:
     check_same_shape(log_q, target, "log_q and target")
     check_log_probabilities(log_q)
     check_probabilities(target, "target")
+    log_q = log_q.to(torch.promote_types(log_q.dtype, torch.float32))
     share = torch.tensor(ratio, dtype=log_q.dtype, device=log_q.device)
     return torch.logaddexp(log_q + torch.log1p(-share), target.to(log_q.dtype).log() + share.log())

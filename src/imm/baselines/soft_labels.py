@@ -24,6 +24,7 @@ def reverse_kd(log_q: Tensor, target: Tensor, temperature: float = 1.0, sample_w
         raise ValueError(f"temperature must be above 0, got {temperature!r}")
     check_log_probabilities(log_q)
     check_probabilities(target, "target")
+    log_q = log_q.to(torch.promote_types(log_q.dtype, torch.float32))
     teacher = torch.softmax(target.to(log_q.dtype).log() / temperature, -1)
     student = torch.log_softmax(log_q / temperature, -1)
     cross_entropy = tampered_cross_entropy(student, teacher, torch.ones_like(teacher))
@@ -46,6 +47,7 @@ def soft_noising(log_q: Tensor, labels: Tensor, target: Tensor, gamma: Tensor | 
     check_same_shape(log_q, target, "log_q and target")
     check_log_probabilities(log_q)
     check_probabilities(target, "target")
+    log_q = log_q.to(torch.promote_types(log_q.dtype, torch.float32))
     share = torch.as_tensor(gamma, dtype=log_q.dtype)
     if not bool(((share >= 0) & (share <= 1)).all()):
         raise ValueError(f"gamma must be between 0 and 1, got {gamma}")

@@ -55,7 +55,10 @@ class Kernel:
             if sample_weight.shape != (n,):
                 raise ValueError(f"sample_weight must be [{n}], got shape {tuple(sample_weight.shape)}")
         self.sample_weight = sample_weight
-        self.alpha = torch.as_tensor(alpha, dtype=self.short.dtype).expand(d)
+        self.alpha = torch.as_tensor(alpha, dtype=self.short.dtype)
+        if self.alpha.shape not in ((), (1,), (d,)):
+            raise ValueError(f"alpha must be one number or {d}, got {alpha}")
+        self.alpha = self.alpha.expand(d)
         if bool((self.alpha < 0).any()) or bool(self.alpha.isnan().any()):
             raise ValueError(f"alpha must not be negative, got {alpha}")
         if any(not 0 <= j < d for j in categorical):
@@ -108,6 +111,7 @@ class _Neighbors:
             raise ValueError(f"n_neighbors is {n_neighbors}, but there are only {len(short)} rows")
         self._k = n_neighbors
         self._categories = {j: np.unique(short[:, j]) for j in kernel.categorical.nonzero().ravel().tolist()}
+        self._exact = {j: np.unique(short[:, j]) for j in kernel.alpha.isinf().nonzero().ravel().tolist()}
         # An infinite α must beat any sum of the finite ones, yet be finite in the tree.
         finite = [float(a) * float(np.ptp(short[:, j])) + float(a) for j, a in enumerate(kernel.alpha) if a.isfinite()]
         self._far = 1e3 * (1.0 + sum(finite))
@@ -116,13 +120,16 @@ class _Neighbors:
     def _embed(self, short: NDArray[np.floating]) -> NDArray[np.floating]:
         parts = []
         for j, alpha in enumerate(self._kernel.alpha.tolist()):
-            scale = min(alpha, self._far)
-            if j in self._categories:
+            if j in self._exact:
+                # Its place among the values that occur: different values, however close, are at least 1 apart.
+                place = np.searchsorted(self._exact[j], short[:, j, None])
+                parts.append(place * self._far)
+            elif j in self._categories:
                 # One-hot: two different categories differ in two coordinates.
-                scale /= 2 if self._order == 1 else np.sqrt(2)
+                scale = alpha / 2 if self._order == 1 else alpha / np.sqrt(2)
                 parts.append((short[:, j, None] == self._categories[j]) * scale)
             else:
-                parts.append(short[:, j, None] * scale)
+                parts.append(short[:, j, None] * alpha)
         return np.concatenate(parts, axis=1)
 
     def find(self, short: Tensor) -> Tensor:

@@ -138,6 +138,8 @@ class _Hashed:
         return len(self._codes)
 
     def encode(self, short: Any) -> NDArray[Any]:
+        if isinstance(short, Tensor | np.ndarray):  # whose elements hash by identity, or not at all
+            short = [tuple(value) if isinstance(value, list) else value for value in short.tolist()]
         try:
             return np.fromiter((self._codes[value] for value in short), np.int64, len(short))
         except KeyError as unseen:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -36,6 +37,10 @@ def distinct(short: Any) -> tuple[Any, Tensor, Tensor]:
         The different short contexts ``[g]``, the batch row where each first stands ``[g]``, and for each of
         the batch's rows which of them it has ``[n]``.
     """
+    if len(short) == 0:
+        raise ValueError("short is an empty batch")
+    if isinstance(short, np.ndarray) and short.dtype.kind in "iuf":
+        short = torch.from_numpy(short)
     if isinstance(short, Tensor):
         _, inverse = torch.unique(short, dim=0, return_inverse=True)
         n_groups = int(inverse.max()) + 1
@@ -44,5 +49,5 @@ def distinct(short: Any) -> tuple[Any, Tensor, Tensor]:
         return short[first], first, inverse
     seen: dict[Any, int] = {}
     inverse = torch.tensor([seen.setdefault(value, len(seen)) for value in short])
-    first = torch.tensor([int((inverse == g).nonzero()[0]) for g in range(len(seen))])
+    first = torch.full((len(seen),), len(short)).scatter_reduce(0, inverse, torch.arange(len(short)), "amin")
     return list(seen), first, inverse

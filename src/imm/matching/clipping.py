@@ -14,7 +14,8 @@ def clipped_apart(parameters: Iterable[nn.Parameter], max_norm: float) -> Iterat
     """Clips what is back-propagated inside to ``max_norm``, then adds it to the gradients from before.
 
     The paper (Clipping): the two losses have very different scales, so each gradient is clipped before they
-    are added together. Costs a second set of gradients.
+    are added together. Costs a second set of gradients. If something is raised inside, the gradients from
+    before are left as they were.
 
     Example:
         >>> weight = nn.Parameter(torch.zeros(2))
@@ -30,10 +31,13 @@ def clipped_apart(parameters: Iterable[nn.Parameter], max_norm: float) -> Iterat
         p.grad = None
     try:
         yield
-        torch.nn.utils.clip_grad_norm_([p for p, _ in held], max_norm)
-    finally:
+    except BaseException:
         for p, before in held:
-            if p.grad is None:
-                p.grad = before
-            elif before is not None:
-                p.grad += before
+            p.grad = before
+        raise
+    torch.nn.utils.clip_grad_norm_([p for p, _ in held], max_norm)
+    for p, before in held:
+        if p.grad is None:
+            p.grad = before
+        elif before is not None:
+            p.grad += before

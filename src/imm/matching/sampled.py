@@ -83,19 +83,16 @@ class Sampled:
 
         log_induced, fingerprints = self._induce(log_q, contexts)
         risk = functional.matching_loss(log_induced, target, sample_weight)
+        share = -lam * functional.shares(log_induced, sample_weight)[:, None]
         for piece, fingerprint in zip(self._pieces(contexts), fingerprints, strict=True):
-            log_piece = evaluate(log_q, _rows(piece), piece)
-            _check_replay(log_piece, fingerprint)
-            crosstalk = functional.correction(log_piece, log_induced[:, None].expand_as(log_piece))
-            crosstalk *= piece.weights[..., None]
-            tampered = functional.tampered_cross_entropy(log_piece, target[:, None].expand_as(log_piece), crosstalk)
-            (lam * functional.weighted_mean(tampered.sum(1), sample_weight)).backward()  # type: ignore[no-untyped-call]
+            _replay(evaluate(log_q, _rows(piece), piece), fingerprint, log_induced, target, piece.weights * share)
         return risk
 
     def _pieces(self, contexts: Contexts) -> Iterator[Contexts]:
         for begin in range(0, contexts.index.shape[1], self.chunk):
             piece = slice(begin, begin + self.chunk)
-            yield Contexts(contexts.index[:, piece], contexts.weights[:, piece])
+            if bool(contexts.weights[:, piece].any()):
+                yield Contexts(contexts.index[:, piece], contexts.weights[:, piece])
 
     @torch.no_grad()
     def _induce(self, log_q: Forward, contexts: Contexts) -> tuple[Tensor, list[Tensor]]:
@@ -105,6 +102,7 @@ class Sampled:
         for piece in self._pieces(contexts):
             log_piece = evaluate(log_q, _rows(piece), piece)
             fingerprints.append(log_piece[..., 0].clone())
+            log_piece = log_piece.to(torch.promote_types(log_piece.dtype, torch.float32))
             # The pieces' weights sum to one only together, and a piece may have none at all in some rows.
             log_part = torch.logsumexp(log_piece + piece.weights.to(log_piece.dtype).log()[..., None], 1)
             log_sum = log_part if log_sum is None else torch.logaddexp(log_sum, log_part)
@@ -114,6 +112,15 @@ class Sampled:
 
 def _rows(contexts: Contexts) -> Tensor:
     return torch.arange(len(contexts.index), device=contexts.index.device)
+
+
+def _replay(log_piece: Tensor, fingerprint: Tensor, log_induced: Tensor, target: Tensor, factor: Tensor) -> None:
+    """Back-propagates one piece. A function, so that nothing of a piece is still held when the next is run."""
+    _check_replay(log_piece, fingerprint)
+    crosstalk = functional.correction(log_piece, log_induced[:, None].expand_as(log_piece))
+    # This is the gradient in the model's output: no loss needs to be computed to differentiate it.
+    direction = crosstalk.mul_(target.detach()[:, None]).mul_(factor[..., None])
+    log_piece.backward(direction.to(log_piece.dtype))  # type: ignore[no-untyped-call]
 
 
 def _check_replay(log_piece: Tensor, fingerprint: Tensor) -> None:

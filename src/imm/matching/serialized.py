@@ -1,5 +1,6 @@
 """The secondary pass over the contexts, delegated to the primary one."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -9,7 +10,7 @@ from imm import functional
 from imm.inducers import Inducer
 from imm.matching.base import Forward
 from imm.matching.exact import Exact
-from imm.validation import check_count
+from imm.validation import check_count, check_log_probabilities
 
 
 class Serialized(nn.Module):
@@ -52,6 +53,12 @@ class Serialized(nn.Module):
         """Whether :meth:`refresh` must be called before the next step."""
         return int(self.steps) % self.refresh_every == 0 or self.log_stale.numel() == 0
 
+    def _load_from_state_dict(self, state_dict: Mapping[str, Any], prefix: str, *args: Any) -> None:
+        for name in ("log_stale", "log_induced"):  # empty until the first refresh, which a new module has not had
+            if prefix + name in state_dict:
+                setattr(self, name, torch.empty_like(state_dict[prefix + name], device=getattr(self, name).device))
+        super()._load_from_state_dict(state_dict, prefix, *args)
+
     @torch.no_grad()
     def refresh(self, log_q: Forward, short: Any) -> None:
         """Takes the snapshot: the full model and its induced model at all N rows of the training data.
@@ -75,6 +82,7 @@ class Serialized(nn.Module):
         """
         if self.log_stale.numel() == 0:
             raise RuntimeError("call refresh() before the first step: there is no Q† yet")
+        check_log_probabilities(log_q)
         self.steps += 1
         log_induced = self.log_induced[rows]
         factor = functional.correction(self.log_stale[rows], log_induced)

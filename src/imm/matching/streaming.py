@@ -2,9 +2,17 @@
 
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import embedding_bag
 
 from imm import functional
-from imm.validation import check_count, check_log_probabilities, check_not_negative
+from imm.validation import (
+    check_count,
+    check_log_probabilities,
+    check_not_negative,
+    check_probabilities,
+    check_same_shape,
+    check_weights,
+)
 
 
 class Streaming(nn.Module):
@@ -48,12 +56,26 @@ class Streaming(nn.Module):
             sample_weight: ``[n]``; a weight of 2 counts as the row twice, in ``Q̂`` too.
         """
         check_log_probabilities(log_q)
-        if sample_weight is not None and not bool(sample_weight.all()):
+        check_same_shape(log_q, target, "log_q and target")
+        check_probabilities(target, "target")
+        check_same_shape(short, log_q[:, 0], "short and rows")
+        if sample_weight is not None:
+            check_same_shape(sample_weight, short, "sample_weight and rows")
+            check_weights(sample_weight, "sample_weight")
             seen = sample_weight > 0
-            log_q, short, target, sample_weight = log_q[seen], short[seen], target[seen], sample_weight[seen]
-        log_induced = self._update(log_q.detach(), short, sample_weight)
-        factor = functional.correction(log_q, log_induced)
-        return functional.corrected_loss(log_q, log_induced, target, factor, sample_weight)
+            if not bool(seen.all()):
+                log_q, short, target, sample_weight = log_q[seen], short[seen], target[seen], sample_weight[seen]
+        with torch.no_grad():
+            groups = _Groups(short, sample_weight, self.induced)
+            q = log_q.detach().to(self.induced.dtype).exp()
+            # Q̂ is 0 only where Q is 0 too, or too small for the dtype: the context adds nothing, 0 / tiny = 0.
+            induced = self._update(q, groups).clamp_(min=torch.finfo(q.dtype).tiny)
+            # A group shares its Q̂, so the risk needs only the group's mean target: fewer logarithms.
+            by_group = functional.cross_entropy_by_row(induced.log(), groups.mean(target))
+            risk = functional.weighted_mean(by_group, groups.weight)
+            # In place: what this costs is the passes over [n, classes] and the fresh pages for their results.
+            direction = q.div_(induced.index_select(0, groups.of_row)).mul_(target)
+        return functional.with_direction(risk, log_q, direction, sample_weight)
 
     def log_induced(self, short: Tensor) -> Tensor:
         """``log Q̂(· | short)`` as it stands, ``[n, classes]``."""
@@ -62,20 +84,39 @@ class Streaming(nn.Module):
             raise ValueError(f"short context {short[unseen][0].item()} has had no prediction yet")
         return self.induced[short].log()
 
-    @torch.no_grad()
-    def _update(self, log_q: Tensor, short: Tensor, sample_weight: Tensor | None) -> Tensor:
-        """Feeds the batch in; returns ``log Q̂`` at its rows."""
-        if int(short.min()) < 0 or int(short.max()) >= len(self.count):
-            raise ValueError(
-                f"short must be codes 0 to {len(self.count) - 1}, got {int(short.min())} to {int(short.max())}"
-            )
-        groups, inverse = torch.unique(short, return_inverse=True)
-        weight = torch.ones_like(short, dtype=self.count.dtype) if sample_weight is None else sample_weight
-        m = torch.zeros_like(groups, dtype=self.count.dtype).index_add_(0, inverse, weight.to(self.count.dtype))
-        beta = torch.maximum(m / (self.count[groups] + m), m / (m + self.memory))
-        share = (beta / m)[inverse] * weight
-        q = log_q.to(self.induced.dtype).exp()
-        mixed = self.induced[groups].mul_((1 - beta)[:, None]).index_add_(0, inverse, q.mul_(share[:, None]))
-        self.induced[groups] = mixed
-        self.count[groups] += m
-        return mixed.log()[inverse]
+    def _update(self, q: Tensor, groups: "_Groups") -> Tensor:
+        """Feeds the batch in; returns ``Q̂`` of each of its groups, ``[groups, classes]``."""
+        m = groups.weight
+        beta = torch.maximum(m / (self.count[groups.short] + m), m / (m + self.memory))
+        induced = self.induced.index_select(0, groups.short).mul_((1 - beta)[:, None])
+        induced += groups.mean(q).mul_(beta[:, None])
+        self.induced.index_copy_(0, groups.short, induced)
+        self.count[groups.short] += m
+        return induced
+
+
+class _Groups:
+    """The rows of a batch by short context.
+
+    Attributes:
+        short: the different short contexts, ``[groups]``.
+        weight: ``m``, the weight of each group's rows together, ``[groups]``.
+        of_row: the group of each row, ``[n]``.
+    """
+
+    def __init__(self, short: Tensor, sample_weight: Tensor | None, like: Tensor) -> None:
+        if int(short.min()) < 0 or int(short.max()) >= len(like):
+            raise ValueError(f"short must be codes 0 to {len(like) - 1}, got {int(short.min())} to {int(short.max())}")
+        self.short, self.of_row, size = torch.unique(short, return_inverse=True, return_counts=True)
+        self._rows = self.of_row.argsort()
+        self._begin = size.cumsum(0) - size
+        weight = torch.ones_like(short, dtype=like.dtype) if sample_weight is None else sample_weight.to(like.dtype)
+        self.weight = torch.zeros_like(self.short, dtype=like.dtype).index_add_(0, self.of_row, weight)
+        self._share = (weight / self.weight[self.of_row])[self._rows]
+
+    def mean(self, values: Tensor) -> Tensor:
+        """The weighted mean of each group's rows: ``[n, classes]`` to ``[groups, classes]``."""
+        # One pass over the values; index_add_ needs them weighted first, and is many times slower on a CPU.
+        return embedding_bag(
+            self._rows, values.to(self._share.dtype), self._begin, mode="sum", per_sample_weights=self._share
+        )

@@ -28,11 +28,15 @@ class Table(Target):
     def __init__(self, rows: Mapping[Any, ArrayLike | Tensor], classes: Sequence[Hashable]) -> None:
         super().__init__(classes)
         self._code = {key: code for code, key in enumerate(rows)}
-        self._p = torch.stack([torch.as_tensor(row, dtype=torch.get_default_dtype()) for row in rows.values()])
-        if self._p.shape != (len(rows), len(self.classes)):
-            raise ValueError(
-                f"each row must have {len(self.classes)} probabilities, got shape {tuple(self._p.shape[1:])}"
-            )
+        if not rows:
+            raise ValueError("rows is empty: a table needs at least one short context")
+        tensors = {key: torch.as_tensor(row, dtype=torch.get_default_dtype()) for key, row in rows.items()}
+        for key, row in tensors.items():
+            if row.shape != (len(self.classes),):
+                raise ValueError(
+                    f"row {key!r} must have {len(self.classes)} probabilities, got shape {tuple(row.shape)}"
+                )
+        self._p = torch.stack(list(tensors.values()))
         check_probabilities(self._p, "rows")
 
     def probabilities(self, short: Any) -> Tensor:

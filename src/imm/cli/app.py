@@ -1,0 +1,44 @@
+"""The command's root: version, and errors in one line."""
+
+import sys
+from typing import Annotated
+
+import typer
+
+from imm import __version__
+from imm.cli import demo, report, reproduce
+
+app = typer.Typer(
+    name="imm",
+    help="Induced Model Matching: a restricted model helps train a full-featured one.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+app.command(name="demo")(demo.demo)
+app.command(name="reproduce")(reproduce.reproduce)
+app.command(name="report")(report.report)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"imm {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and stop.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Runs the command; what a person got wrong is one line on standard error, and exit code 2."""
+    try:
+        app()
+    except (ValueError, OSError) as error:
+        typer.echo(f"imm: {error}", err=True)
+        sys.exit(2)

@@ -1,0 +1,27 @@
+"""Experiments: one module for each table or figure of the paper."""
+
+from imm.experiments import (
+    counterexample,
+    logistic_accuracy,
+    logistic_fixed_lambda,
+    logistic_lambda,
+    logistic_quality,
+    logistic_restricted,
+    logistic_serialized,
+)
+from imm.experiments.files import write_whole
+from imm.experiments.runner import reproduce
+from imm.experiments.study import Figure, Row, Settings, Study
+
+STUDIES = (
+    counterexample.STUDY,
+    logistic_accuracy.STUDY,
+    logistic_restricted.STUDY,
+    logistic_lambda.STUDY,
+    logistic_quality.STUDY,
+    logistic_serialized.STUDY,
+    logistic_fixed_lambda.STUDY,
+)
+"""What ``imm reproduce --list`` names, in that order; ``imm demo`` runs one more, :mod:`imm.experiments.demo`."""
+
+__all__ = ["STUDIES", "Figure", "Row", "Settings", "Study", "reproduce", "write_whole"]

@@ -1,0 +1,103 @@
+"""Runs a study piece by piece, so that an interrupted one continues where it stopped."""
+
+import hashlib
+import json
+import multiprocessing
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from imm.experiments.files import write_whole
+from imm.experiments.study import Row, Settings, Study
+
+Progress = Callable[[int, int], None]
+"""Called with how many pieces are done, and how many there are."""
+
+
+def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: Progress) -> dict[str, Any]:
+    """Runs what is missing and writes ``out/NAME/result.json``; gives its content.
+
+    Finished pieces stay in ``out/NAME/pieces`` until the result is whole; a piece made under other settings is
+    not used. A result that is already there under the same settings is kept as it is.
+    """
+    folder = out / study.name
+    target = folder / "result.json"
+    wanted = json.loads(json.dumps(dict(settings)))
+    if target.exists():
+        result: dict[str, Any] = json.loads(target.read_text())
+        if result["settings"] == wanted:
+            progress(1, 1)
+            return result
+    pieces = list(study.pieces(settings))
+    paths = [folder / "pieces" / f"{_digest(wanted, piece)}.json" for piece in pieces]
+    missing = [i for i, path in enumerate(paths) if not path.exists()]
+    progress(len(pieces) - len(missing), len(pieces))
+    done = len(pieces) - len(missing)
+    for i, rows, seconds in _compute(study, settings, [pieces[i] for i in missing], missing, jobs):
+        write_whole(paths[i], json.dumps({"rows": rows, "seconds": seconds}))
+        done += 1
+        progress(done, len(pieces))
+
+    parts = [json.loads(path.read_text()) for path in paths]
+    rows = [row for part in parts for row in part["rows"]]
+    if study.summarise is not None:
+        rows = list(study.summarise(rows))
+    result = {
+        "name": study.name,
+        "title": study.title,
+        "settings": wanted,
+        "rows": rows,
+        "paper": None if study.paper is None else list(study.paper),
+        "seconds": round(sum(part["seconds"] for part in parts), 1),
+        "versions": {name: version(name) for name in ("imm", "torch", "numpy", "scipy", "scikit-learn")},
+    }
+    write_whole(target, json.dumps(result, indent=1) + "\n")
+    shutil.rmtree(folder / "pieces")
+    return result
+
+
+def _digest(settings: dict[str, Any], piece: Row) -> str:
+    return hashlib.sha256(json.dumps([settings, piece], sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _compute(
+    study: Study, settings: Settings, pieces: Sequence[Row], numbers: Sequence[int], jobs: int
+) -> Iterator[tuple[int, list[Row], float]]:
+    """The pieces' rows as they become ready, with their numbers and seconds."""
+    work = [_Work(study.run, settings, piece, number) for piece, number in zip(pieces, numbers, strict=True)]
+    if jobs == 1 or len(work) == 1:
+        yield from map(_Work.do, work)
+    elif work:
+        # spawn: a forked torch would inherit the parent's thread pool and can hang.
+        threads = max(1, (os.cpu_count() or 1) // jobs)
+        context = multiprocessing.get_context("spawn")
+        with context.Pool(min(jobs, len(work)), initializer=_start_worker, initargs=(threads,)) as pool:
+            yield from pool.imap_unordered(_Work.do, work)
+
+
+@dataclass(frozen=True)
+class _Work:
+    """One piece, ready to be sent to another process."""
+
+    run: Callable[[Settings, Row], Sequence[Row]]
+    settings: Settings
+    piece: Row
+    number: int
+
+    def do(self) -> tuple[int, list[Row], float]:
+        start = time.perf_counter()
+        rows = list(self.run(self.settings, self.piece))
+        return self.number, rows, time.perf_counter() - start
+
+
+def _start_worker(threads: int) -> None:
+    import torch
+
+    torch.set_num_threads(threads)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer

@@ -1,0 +1,69 @@
+"""What an experiment is: settings, pieces of work, the paper's figures, and how it is drawn."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Row = dict[str, Any]
+"""One flat record: it names its cell (``method``, ``n``, ``ratio`` …) and holds its figures (``mean``, ``p10`` …)."""
+
+Settings = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """How rows become a figure: one line for each ``series``, one panel for each value of ``panel``.
+
+    Attributes:
+        x: the key along the horizontal axis.
+        x_label: its label.
+        y_label: what the figures are.
+        series: the key that tells the lines apart.
+        panel: the key that tells the panels apart, if there are several.
+        note: what the error bars are, or anything else a reader of the figure must know.
+    """
+
+    x: str
+    x_label: str
+    y_label: str
+    series: str = "method"
+    panel: str | None = None
+    note: str = "bars: 10th to 90th percentile"
+
+
+@dataclass(frozen=True)
+class Study:
+    """One table or figure.
+
+    Attributes:
+        name: what ``imm reproduce`` calls it.
+        title: one line that says what it shows and the paper's label for it.
+        settings: everything that decides the rows, as JSON values; ``seed`` and ``runs`` are among them where
+            they matter.
+        quick: the settings that ``--quick`` changes.
+        pieces: from settings, the pieces of work; each is a small record, done in seconds, resumed singly.
+        run: from settings and a piece, its rows. The same settings and piece give the same rows.
+        summarise: from the rows of all pieces, the rows of the result; those themselves if None.
+        paper: the paper's figures for the same cells; None where it prints none.
+        figure: how it is drawn; None for a table only.
+    """
+
+    name: str
+    title: str
+    settings: Settings
+    quick: Settings
+    pieces: Callable[[Settings], Sequence[Row]]
+    run: Callable[[Settings, Row], Sequence[Row]]
+    summarise: Callable[[Sequence[Row]], Sequence[Row]] | None = None
+    paper: Sequence[Row] | None = None
+    figure: Figure | None = None
+
+    def with_options(self, quick: bool = False, runs: int | None = None, seed: int | None = None) -> Settings:
+        """The settings under the command line's options."""
+        settings = {**self.settings, **(self.quick if quick else {})}
+        for key, value in (("runs", runs), ("seed", seed)):
+            if value is not None:
+                if key not in settings:
+                    raise ValueError(f"{self.name} has no {key} to set: it is not a Monte-Carlo study")
+                settings[key] = value
+        return settings

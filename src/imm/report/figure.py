@@ -1,0 +1,75 @@
+"""A result as a figure."""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure as Canvas
+
+from imm.experiments import Figure, Row
+
+COLOURS = {
+    "none": "#800000",
+    "full-only": "#800000",
+    "noising": "#d98e04",
+    "interpolation": "#3b6fb6",
+    "imm": "#2e7d32",
+    "imm-serialized": "#7cb342",
+}
+"""The paper's where it names them: maroon without IMM, green with it."""
+
+
+def draw(result: Mapping[str, Any], figure: Figure) -> Canvas:
+    """The figure, not yet saved."""
+    rows = [row for row in result["rows"] if "mean" in row]
+    panels = list(dict.fromkeys(row[figure.panel] for row in rows)) if figure.panel else [None]
+    canvas = Canvas(figsize=(5.2 * len(panels) + 0.6, 4.2), layout="constrained")
+    for axes, panel in zip(canvas.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        here = [row for row in rows if figure.panel is None or row[figure.panel] == panel]
+        _categories(axes, here) if figure.x == figure.series else _curves(axes, here, figure)
+        axes.set_xlabel(figure.x_label)
+        axes.set_ylabel(figure.y_label)
+        if figure.panel:
+            axes.set_title(f"{panel}" if isinstance(panel, str) else f"{figure.panel} {panel}")
+        axes.grid(alpha=0.3)
+    canvas.suptitle(f"{result['title']}\n{figure.note}", fontsize=9)
+    return canvas
+
+
+def _curves(axes: Axes, rows: list[Row], figure: Figure) -> None:
+    """One line for each series, shifted a little so that error bars can be told apart."""
+    series = list(dict.fromkeys(row[figure.series] for row in rows))
+    places = sorted({row[figure.x] for row in rows})
+    step = min((b - a for a, b in itertools.pairwise(places)), default=1) * 0.12
+    for number, name in enumerate(series):
+        mine = sorted((row for row in rows if row[figure.series] == name), key=lambda row: row[figure.x])
+        shift = step * (number - (len(series) - 1) / 2)
+        axes.errorbar(
+            [row[figure.x] + shift for row in mine],
+            [row["mean"] for row in mine],
+            yerr=_bars(mine),
+            label=f"{name}" if isinstance(name, str) else f"{figure.series} = {name}",
+            color=COLOURS.get(name) if isinstance(name, str) else None,
+            marker="o",
+            markersize=3.5,
+            capsize=2,
+            linewidth=1.4,
+            elinewidth=0.7,
+        )
+    axes.legend(fontsize=8)
+
+
+def _categories(axes: Axes, rows: list[Row]) -> None:
+    """One bar for each method."""
+    for number, row in enumerate(rows):
+        colour = COLOURS.get(row["method"], "#777777")
+        axes.errorbar(row["mean"], -number, xerr=_bars([row]), marker="o", capsize=3, color=colour)
+    axes.set_yticks([-number for number in range(len(rows))], [row["method"] for row in rows])
+
+
+def _bars(rows: list[Row]) -> list[list[float]]:
+    """How far the percentiles are below and above; a skewed mean can lie outside them."""
+    below = [max(0.0, row["mean"] - row["p10"]) for row in rows]
+    above = [max(0.0, row["p90"] - row["mean"]) for row in rows]
+    return [below, above]

@@ -1,0 +1,45 @@
+"""One self-contained HTML page from a folder of results."""
+
+import json
+from base64 import b64encode
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, select_autoescape
+from markupsafe import Markup
+
+from imm.experiments import write_whole
+from imm.report.table import records
+
+
+def write_page(folder: Path) -> Path:
+    """Gathers every ``result.json`` below a folder into ``index.html``; figures and tables are inside it."""
+    found = sorted(folder.glob("**/result.json"))
+    if not found:
+        raise ValueError(f"there is no result.json below {folder}: run `imm reproduce NAME --out {folder}` first")
+    sections = []
+    for path in found:
+        try:
+            result = json.loads(path.read_text())
+            table = records(result)
+        except (ValueError, KeyError, TypeError) as error:
+            raise ValueError(f"{path} is not a result of `imm reproduce`: {error!r}") from None
+        drawing = path.parent / "figure.svg"
+        sections.append(
+            {
+                "result": result,
+                "columns": list(dict.fromkeys(key for row in table for key in row)),
+                "rows": table,
+                "settings": json.dumps(result["settings"], indent=1, ensure_ascii=False),
+                "figure": _picture(drawing) if drawing.exists() else "",
+            }
+        )
+    environment = Environment(loader=PackageLoader("imm.report"), autoescape=select_autoescape(default=True))
+    target = folder / "index.html"
+    write_whole(target, environment.get_template("page.html").render(sections=sections))
+    return target
+
+
+def _picture(path: Path) -> Markup:
+    """An image element with the drawing inside: as an image, nothing in the drawing can run."""
+    content = b64encode(path.read_bytes()).decode()
+    return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(path.parent.name, content)

@@ -1,0 +1,61 @@
+"""A result as a table, the paper's figures beside ours."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from imm.experiments import Row
+
+FIGURES = ("mean", "p10", "p90", "runs", "value", "beats_full_only", "median_lam")
+"""The keys of a row that are figures; the others name its cell."""
+
+
+def records(result: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The rows as a person reads them: the cell, our figures, and where the paper prints it, the paper's."""
+    shown = []
+    for row in result["rows"]:
+        record = {key: _show(value) for key, value in row.items() if key not in FIGURES}
+        record["ours"] = _spread(row)
+        for key in ("beats_full_only", "median_lam"):
+            if key in row:
+                record[key.replace("_", " ")] = _show(row[key])
+        if result["paper"]:
+            printed = _printed(result["paper"], row)
+            record["paper"] = _spread(printed) if printed else ""
+            record["difference"] = f"{_middle(row) - _middle(printed):+.3g}" if printed else ""
+        shown.append(record)
+    return shown
+
+
+def markdown(result: Mapping[str, Any]) -> str:
+    """The table in Markdown."""
+    rows = records(result)
+    columns = list(dict.fromkeys(key for row in rows for key in row))
+    lines = [columns, ["---"] * len(columns), *([row.get(key, "") for key in columns] for row in rows)]
+    body = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
+    about = f"Mean [10th, 90th percentile], or a single value. `imm reproduce {result['name']}`"
+    return f"# {result['title']}\n\n{about}\n\n{body}\n"
+
+
+def _printed(paper: list[Row], row: Row) -> Row | None:
+    """The paper's row for the same cell: it may name fewer keys than ours."""
+    for printed in paper:
+        if all(row.get(key) == value for key, value in printed.items() if key not in FIGURES):
+            return printed
+    return None
+
+
+def _middle(row: Row) -> float:
+    return float(row["mean"] if "mean" in row else row["value"])
+
+
+def _spread(row: Row) -> str:
+    if "mean" not in row:
+        return _show(row["value"])
+    bars = f" [{_show(row['p10'])}, {_show(row['p90'])}]" if "p10" in row else ""
+    return _show(row["mean"]) + bars
+
+
+def _show(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.4g}" if isinstance(value, float) else str(value)

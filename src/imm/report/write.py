@@ -1,0 +1,32 @@
+"""Writes what stands beside a ``result.json``."""
+
+import io
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from imm.experiments import Figure, write_whole
+from imm.report.figure import draw
+from imm.report.table import markdown
+
+
+def write_all(result: Mapping[str, Any], figure: Figure | None, folder: Path) -> list[Path]:
+    """``table.md``, and ``figure.png`` and ``figure.svg`` where there is a figure; gives their paths."""
+    written = [folder / "table.md"]
+    write_whole(written[0], markdown(result))
+    if figure is not None:
+        canvas = draw(result, figure)
+        for kind in ("png", "svg"):
+            buffer = io.BytesIO()
+            # No date and a fixed salt for identifiers: the same result gives the same file.
+            with _reproducible_svg():
+                canvas.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
+            written.append(folder / f"figure.{kind}")
+            write_whole(written[-1], buffer.getvalue())
+    return written
+
+
+def _reproducible_svg() -> Any:
+    import matplotlib as mpl
+
+    return mpl.rc_context({"svg.hashsalt": "imm"})

@@ -1,0 +1,88 @@
+import json
+from dataclasses import replace
+
+import pytest
+
+from imm.experiments import STUDIES, Study, reproduce, write_whole
+
+CALLS = []
+
+
+def run(settings, piece):
+    CALLS.append(piece["n"])
+    if piece["n"] == settings.get("fails_at"):
+        raise KeyboardInterrupt
+    return [{"method": "imm", "n": piece["n"], "value": piece["n"] * settings["factor"]}]
+
+
+STUDY = Study(
+    name="toy",
+    title="a toy",
+    settings={"factor": 2, "sizes": [1, 2, 3]},
+    quick={"sizes": [1]},
+    pieces=lambda settings: [{"n": n} for n in settings["sizes"]],
+    run=run,
+)
+
+
+def silent(done, total):
+    pass
+
+
+@pytest.fixture(autouse=True)
+def _forget_calls():
+    CALLS.clear()
+
+
+def test_result_has_what_the_design_asks_for(tmp_path):
+    result = reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
+    assert result == json.loads((tmp_path / "toy" / "result.json").read_text())
+    assert {"name", "settings", "rows", "paper", "seconds", "versions"} <= set(result)
+    assert [row["value"] for row in result["rows"]] == [2, 4, 6]
+    assert list((tmp_path / "toy").iterdir()) == [tmp_path / "toy" / "result.json"]
+
+
+def test_interrupted_it_continues_where_it_stopped(tmp_path, monkeypatch):
+    def stop_at_three(settings, piece):
+        if piece["n"] == 3:
+            raise KeyboardInterrupt
+        return run(settings, piece)
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(replace(STUDY, run=stop_at_three), STUDY.settings, tmp_path, 1, silent)
+    assert not (tmp_path / "toy" / "result.json").exists()
+    CALLS.clear()
+    seen = []
+    result = reproduce(STUDY, STUDY.settings, tmp_path, 1, lambda done, total: seen.append((done, total)))
+    assert CALLS == [3]
+    assert [row["value"] for row in result["rows"]] == [2, 4, 6]
+    assert seen == [(2, 3), (3, 3)]
+
+
+def test_pieces_of_other_settings_are_not_used(tmp_path):
+    reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
+    CALLS.clear()
+    reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
+    assert CALLS == []
+    result = reproduce(STUDY, {**STUDY.settings, "factor": 5}, tmp_path, 1, silent)
+    assert CALLS == [1, 2, 3]
+    assert [row["value"] for row in result["rows"]] == [5, 10, 15]
+
+
+def test_several_processes_give_the_same_rows(tmp_path):
+    study = next(study for study in STUDIES if study.name == "counterexample")
+    settings = {**study.settings, "starts": 1, "lams": [1.0]}
+    alone = reproduce(study, settings, tmp_path / "1", 1, silent)
+    assert reproduce(study, settings, tmp_path / "2", 2, silent)["rows"] == alone["rows"]
+
+
+def test_a_file_that_cannot_be_finished_is_not_there(tmp_path):
+    with pytest.raises(TypeError):
+        write_whole(tmp_path / "x.json", None)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_option_that_a_study_does_not_have_is_an_error():
+    with pytest.raises(ValueError, match="toy has no runs to set"):
+        STUDY.with_options(runs=3)
+    assert STUDY.with_options(quick=True)["sizes"] == [1]

@@ -1,0 +1,58 @@
+"""A contract over every study."""
+
+import json
+
+import pytest
+
+from imm.experiments import STUDIES, demo, reproduce
+from imm.report import markdown, write_all
+
+ALL = [*STUDIES, demo.STUDY]
+TINY = {
+    "counterexample": {"starts": 1, "lams": [1.0]},
+    "logistic-accuracy": {"sizes": [2, 3], "beyond": [5], "runs": 4, "steps": 20},
+    "logistic-restricted": {"ratios": [0.0, 0.5], "runs": 3, "steps": 20, "fresh": 20},
+    "logistic-lambda": {"sizes": [2, 3], "ratios": [0.0, 0.5], "runs": 4, "steps": 20},
+    "logistic-quality": {"sizes": [2], "runs": 4, "steps": 20},
+    "logistic-serialized": {"sizes": [3], "runs": 4, "steps": 20},
+    "logistic-fixed-lambda": {"sizes": [5, 10], "runs": 4, "steps": 20},
+    "demo": {"runs": 2, "lams": [0.0, 1.0], "l2s": [1.0], "repeats": 1},
+}
+
+
+def test_names_are_the_designs():
+    assert [study.name for study in STUDIES] == list(TINY)[:-1]
+
+
+@pytest.mark.parametrize("study", ALL, ids=lambda study: study.name)
+def test_settings_are_json_and_quick_only_changes_them(study):
+    assert json.loads(json.dumps(dict(study.settings))) == study.settings
+    assert set(study.quick) <= set(study.settings)
+    pieces = [json.dumps(piece) for piece in study.pieces(study.settings)]
+    assert len(set(pieces)) == len(pieces)
+
+
+@pytest.mark.parametrize("study", ALL, ids=lambda study: study.name)
+def test_a_tiny_run_gives_rows_a_table_and_a_figure_twice_the_same(study, tmp_path):
+    settings = {**study.settings, **TINY[study.name]}
+    result = reproduce(study, settings, tmp_path / "a", 1, lambda done, total: None)
+    again = reproduce(study, settings, tmp_path / "b", 1, lambda done, total: None)
+    assert result["rows"] == again["rows"]
+    for row in result["rows"]:
+        assert "method" in row
+        assert {"mean", "p10", "p90", "runs"} <= set(row) or "value" in row
+    paths = write_all(result, study.figure, tmp_path / "a" / study.name)
+    assert all(path.stat().st_size > 0 for path in paths)
+    assert ("figure.png" in {path.name for path in paths}) == (study.figure is not None)
+    for printed in study.paper or ():
+        if printed.get("n") in (*settings.get("sizes", ()), None, "average"):
+            assert " +" in markdown(result) or " -" in markdown(result)
+
+
+@pytest.mark.parametrize("study", [study for study in STUDIES if study.paper], ids=lambda study: study.name)
+def test_the_papers_cells_are_cells_of_ours(study):
+    """A cell of the paper that no row of ours answers to would silently not be compared."""
+    settings = {**study.settings, **TINY[study.name]}
+    rows = [row for piece in study.pieces(settings) for row in study.run(settings, piece)]
+    keys = {key for row in (study.summarise(rows) if study.summarise else rows) for key in row}
+    assert all(set(printed) <= keys for printed in study.paper)

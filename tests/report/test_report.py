@@ -1,0 +1,69 @@
+import re
+
+import pytest
+
+from imm.experiments import Figure, write_whole
+from imm.report import draw, markdown, records, write_all, write_page
+
+RESULT = {
+    "name": "toy",
+    "title": "A <b>toy</b>",
+    "settings": {"runs": 3},
+    "rows": [
+        {"method": "none", "n": 5, "mean": 70.0, "p10": 60.0, "p90": 80.0, "runs": 3},
+        {"method": "imm", "n": 5, "mean": 75.25, "p10": 66.0, "p90": 81.0, "runs": 3},
+        {"method": "imm", "quantity": "gain", "n": None, "value": 5.25},
+    ],
+    "paper": [{"method": "imm", "n": 5, "mean": 76.0, "p10": 61.0, "p90": 88.0}],
+    "seconds": 1.0,
+    "versions": {"imm": "0"},
+}
+FIGURE = Figure(x="n", x_label="n", y_label="accuracy")
+
+
+def test_the_papers_figure_stands_beside_ours_with_the_difference():
+    none, imm, gain = records(RESULT)
+    assert (none["ours"], none["paper"]) == ("70 [60, 80]", "")
+    assert (imm["ours"], imm["paper"], imm["difference"]) == ("75.25 [66, 81]", "76 [61, 88]", "-0.75")
+    assert gain["ours"] == "5.25"
+
+
+def test_markdown_is_a_table_with_equal_columns():
+    lines = [line for line in markdown(RESULT).splitlines() if line.startswith("|")]
+    assert len(lines) == 2 + len(RESULT["rows"])
+    assert len({line.count("|") for line in lines}) == 1
+
+
+def test_figure_has_a_line_for_each_method_with_its_bars():
+    (axes,) = draw(RESULT, FIGURE).axes
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["none", "imm"]
+
+
+def test_a_mean_outside_its_percentiles_still_draws():
+    skewed = {**RESULT, "rows": [{"method": "imm", "n": 5, "mean": 90.0, "p10": 60.0, "p90": 80.0, "runs": 3}]}
+    draw(skewed, FIGURE)
+
+
+def test_page_is_self_contained_and_escapes(tmp_path):
+    import json
+
+    write_whole(tmp_path / "toy" / "result.json", json.dumps(RESULT))
+    write_all(RESULT, FIGURE, tmp_path / "toy")
+    page = write_page(tmp_path).read_text()
+    assert "A &lt;b&gt;toy&lt;/b&gt;" in page
+    assert "75.25 [66, 81]" in page
+    assert "data:image/svg+xml;base64," in page
+    assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
+
+
+def test_the_same_result_gives_the_same_files(tmp_path):
+    first = [path.read_bytes() for path in write_all(RESULT, FIGURE, tmp_path / "a")]
+    assert first == [path.read_bytes() for path in write_all(RESULT, FIGURE, tmp_path / "b")]
+
+
+def test_no_results_and_a_broken_one_are_named(tmp_path):
+    with pytest.raises(ValueError, match=r"no result\.json below"):
+        write_page(tmp_path)
+    write_whole(tmp_path / "x" / "result.json", "{}")
+    with pytest.raises(ValueError, match=r"x/result\.json is not a result"):
+        write_page(tmp_path)

@@ -32,6 +32,10 @@ def test_half_precision_input_is_summed_in_float32(generator, dtype):
     induced = functional.induce(log_q)
     assert induced.dtype == torch.float32
     torch.testing.assert_close(induced.double(), functional.induce(log_q.double()), rtol=1e-5, atol=1e-5)
+    weights = torch.rand(2, 1000, generator=generator)
+    weighted = functional.induce(log_q, weights)
+    assert weighted.dtype == torch.float32
+    torch.testing.assert_close(weighted.double(), functional.induce(log_q.double(), weights), rtol=1e-5, atol=1e-5)
     assert functional.crosstalk(log_q).dtype == torch.float32
     torch.testing.assert_close(functional.crosstalk(log_q).sum(1), torch.ones(2, 5), rtol=1e-4, atol=1e-4)
 

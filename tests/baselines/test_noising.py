@@ -144,3 +144,12 @@ def test_no_gamma_is_no_noise(generator):
 def test_bad_input_is_refused(call, message):
     with pytest.raises(ValueError, match=message):
         call()
+
+
+@pytest.mark.parametrize("contexts", [[0, 7], [-1, 0], []])
+def test_tokens_outside_the_noise_distribution_are_refused(contexts):
+    contexts = torch.tensor(contexts, dtype=torch.long)
+    with pytest.raises(ValueError, match="contexts must be tokens 0 to 2"):
+        noise(contexts, torch.zeros_like(contexts), Noise.uniform(3, 0.5), "both")
+    with pytest.raises(ValueError, match="contexts and predictions must have the same shape"):
+        noise(torch.tensor([0, 1]), torch.tensor([0]), Noise.uniform(3, 0.5), "both")

@@ -115,3 +115,13 @@ def test_the_state_continues_in_a_new_one():
     before = second.log_stale.clone()
     first.log_stale += 1
     assert torch.equal(second.log_stale, before), "the state was shared, not copied"
+
+
+def test_rows_outside_the_training_data_are_refused():
+    short = torch.tensor([0, 0, 1])
+    log_q = torch.full((3, 2), 0.5).log()
+    matching = Serialized(Multiset(short), refresh_every=1)
+    matching.refresh(lambda rows, index: log_q[index], short)
+    for rows in ([0, 1, 3], [-1, 0, 1]):
+        with pytest.raises(ValueError, match=rf"rows must be training rows 0 to 2, got {min(rows)} to {max(rows)}"):
+            matching(log_q, torch.tensor(rows), log_q.exp())

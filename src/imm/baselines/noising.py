@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from imm.validation import check_fraction, check_probabilities
+from imm.validation import check_fraction, check_probabilities, check_same_shape
 
 Where = Literal["context", "prediction", "both"]
 
@@ -73,6 +73,10 @@ def noise(
     """
     if where not in ("context", "prediction", "both"):
         raise ValueError(f"where must be 'context', 'prediction' or 'both', got {where!r}")
+    check_same_shape(contexts, predictions, "contexts and predictions")
+    for tokens, size, name in ((contexts, len(by.gamma), "contexts"), (predictions, len(by.q), "predictions")):
+        if tokens.numel() == 0 or int(tokens.min()) < 0 or int(tokens.max()) >= size:
+            raise ValueError(f"{name} must be tokens 0 to {size - 1} and not empty, got {tokens.tolist()[:5]} …")
     coin = torch.rand(contexts.shape, generator=generator) < by.gamma[contexts]
 
     def replaced(tokens: Tensor) -> Tensor:

@@ -83,6 +83,9 @@ class Serialized(nn.Module):
         if self.log_stale.numel() == 0:
             raise RuntimeError("call refresh() before the first step: there is no Q† yet")
         check_log_probabilities(log_q)
+        if int(rows.min()) < 0 or int(rows.max()) >= len(self.log_stale):
+            given = f"{int(rows.min())} to {int(rows.max())}"
+            raise ValueError(f"rows must be training rows 0 to {len(self.log_stale) - 1}, got {given}")
         self.steps += 1
         log_induced = self.log_induced[rows]
         factor = functional.correction(self.log_stale[rows], log_induced)

@@ -49,8 +49,9 @@ class Scores(Target):
         """How many rows have a score."""
         return len(self._p)
 
-    def probabilities(self, short: Tensor) -> Tensor:
+    def probabilities(self, short: Tensor | Sequence[int]) -> Tensor:
         """The scores of these rows."""
+        short = torch.as_tensor(short)
         outside = (short < 0) | (short >= len(self))
         if outside.any():
             raise ValueError(f"row {short[outside][0].item()} has no score: there are {len(self)}")

@@ -42,6 +42,7 @@ class Table(Target):
     def probabilities(self, short: Any) -> Tensor:
         """The rows of these short contexts."""
         keys = short.tolist() if hasattr(short, "tolist") else short
+        keys = [tuple(key) if isinstance(key, list) else key for key in keys]  # a row of several integers
         try:
             return self._p[[self._code[key] for key in keys]]
         except KeyError as unseen:

@@ -29,7 +29,7 @@ def seconds(call: Callable[[], object]) -> float:
     return time.perf_counter() - begin
 
 
-def steps(progress: Progress, rounds: int = 15, sampled_rounds: int = 1, k: int = 10) -> dict[str, float]:
+def steps(progress: Progress, rounds: int = 40, sampled_rounds: int = 1, k: int = 10) -> dict[str, float]:
     torch.manual_seed(0)
     torch.set_num_threads(2)
     model = Lstm()

@@ -6,7 +6,7 @@ WORLD: Settings = {
     # "features are sampled uniformly over a cube" -- which cube is not printed: a guess.
     "cube": [0.0, 1.0],
     # "a linear discriminant g(x) = a x1 + b x2 + c x3 + d" -- not printed: a guess.
-    "plane": [0.3, 1.0, 1.0, -1.15],
+    "plane": [1.0, 2.0, 2.0, -2.5],
     # "With cross-validation, we determine α = 1 to be a good choice."
     "alpha": 1.0,
     # "a learning rate of 1.0 was found to give the best results, we choose it for all the reported experiments"

@@ -15,6 +15,9 @@ from imm.validation import (
 )
 
 
+ROWS_AT_ONCE = 32
+
+
 class Streaming(nn.Module):
     """IMM without an extra forward pass: serialized IMM with a running ``Q̂`` for each short context.
 
@@ -70,12 +73,14 @@ class Streaming(nn.Module):
             q = log_q.detach().to(self.induced.dtype).exp()
             # Q̂ is 0 only where Q is 0 too, or too small for the dtype: the context adds nothing, 0 / tiny = 0.
             induced = self._update(q, groups).clamp_(min=torch.finfo(q.dtype).tiny)
-            # A group shares its Q̂, so the risk needs only the group's mean target: fewer logarithms.
-            by_group = functional.cross_entropy_by_row(induced.log(), groups.mean(target))
-            risk = functional.weighted_mean(by_group, groups.weight)
-            # In place: what this costs is the passes over [n, classes] and the fresh pages for their results.
-            direction = q.div_(induced.index_select(0, groups.of_row)).mul_(target)
-        return functional.with_direction(risk, log_q, direction, sample_weight)
+            direction, risk = q, q.new_empty(len(q))
+            # In place and some rows at a time: fresh memory for [n, classes] costs more than what is computed.
+            for begin in range(0, len(q), ROWS_AT_ONCE):
+                part = slice(begin, begin + ROWS_AT_ONCE)
+                held = induced.index_select(0, groups.of_row[part])
+                direction[part].div_(held).mul_(target[part])
+                risk[part] = functional.cross_entropy_by_row(held.log_(), target[part])
+        return functional.with_direction(functional.weighted_mean(risk, sample_weight), log_q, direction, sample_weight)
 
     def log_induced(self, short: Tensor) -> Tensor:
         """``log Q̂(· | short)`` as it stands, ``[n, classes]``."""

@@ -12,7 +12,7 @@ TINY = {
     "counterexample": {"starts": 1, "lams": [1.0]},
     "logistic-accuracy": {"sizes": [2, 3], "beyond": [5], "runs": 4, "steps": 20},
     "logistic-restricted": {"ratios": [0.0, 0.5], "runs": 3, "steps": 20, "fresh": 20},
-    "logistic-lambda": {"sizes": [2, 3], "ratios": [0.0, 0.5], "runs": 4, "steps": 20},
+    "logistic-lambda": {"sizes": [2, 3], "lower_sizes": [2], "ratios": [0.0, 0.5], "runs": 4, "steps": 20},
     "logistic-quality": {"sizes": [2], "runs": 4, "steps": 20},
     "logistic-serialized": {"sizes": [3], "runs": 4, "steps": 20},
     "logistic-fixed-lambda": {"sizes": [5, 10], "runs": 4, "steps": 20},

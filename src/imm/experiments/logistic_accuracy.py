@@ -11,14 +11,13 @@ from imm.experiments.world import WORLD
 
 NAME = "logistic-accuracy"
 METHODS = ("none", "interpolation", "noising", "imm")
+BEYOND = "accuracy without IMM beyond the figure, %"
 
 
 def pieces(settings: Settings) -> list[Row]:
     """Each method at each size, and beyond the figure's sizes the curve without IMM."""
-    largest_first = sorted(settings["sizes"], reverse=True)
-    return [{"method": method, "n": n} for n in largest_first for method in METHODS] + [
-        {"method": "none", "n": n} for n in settings["beyond"]
-    ]
+    beyond = [{"method": "none", "quantity": BEYOND, "n": n} for n in settings["beyond"]]
+    return beyond + [{"method": method, "n": n} for n in settings["sizes"] for method in METHODS]
 
 
 def run(settings: Settings, piece: Row) -> Sequence[Row]:
@@ -27,19 +26,22 @@ def run(settings: Settings, piece: Row) -> Sequence[Row]:
     from imm.strength import Linear
 
     ratio = Linear(*settings["schedule"]).ratio(piece["n"]) if piece["method"] != "none" else 0.0
-    return [{**piece, "ratio": ratio, **logistic.cell(settings, NAME, piece["n"], piece["method"], ratio)}]
+    figures = logistic.cell(settings, NAME, piece["n"], piece["method"], ratio)
+    if piece.get("quantity") == BEYOND:
+        return [{**piece, "value": figures["mean"]}]
+    return [{**piece, "ratio": ratio, **figures}]
 
 
 def with_extra_data(rows: Sequence[Row]) -> list[Row]:
     """Adds how much more data without IMM gives IMM's accuracy, in percent: at each size, and the average."""
     import numpy as np
 
-    without = sorted((row["n"], row["mean"]) for row in rows if row["method"] == "none")
+    without = sorted((row["n"], row.get("mean", row.get("value"))) for row in rows if row["method"] == "none")
     sizes, means = np.array(without).T
     means = np.maximum.accumulate(means)
     found = [
         {"method": "imm", "quantity": "extra data, %", "n": row["n"], "value": 100 * (equal / row["n"] - 1)}
-        for row in sorted(rows, key=lambda row: row["n"])
+        for row in rows
         if row["method"] == "imm" and row["mean"] <= means[-1]
         for equal in [float(np.interp(row["mean"], means, sizes))]
     ]

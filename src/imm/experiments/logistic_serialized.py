@@ -11,7 +11,7 @@ METHODS = ("noising", "imm-serialized", "imm")
 
 def pieces(settings: Settings) -> list[Row]:
     """Each method at each size."""
-    return [{"method": method, "n": n} for n in sorted(settings["sizes"], reverse=True) for method in METHODS]
+    return [{"method": method, "n": n} for n in settings["sizes"] for method in METHODS]
 
 
 def run(settings: Settings, piece: Row) -> Sequence[Row]:

@@ -14,7 +14,6 @@ from imm.validation import (
     check_weights,
 )
 
-
 ROWS_AT_ONCE = 32
 
 

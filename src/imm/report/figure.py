@@ -24,14 +24,16 @@ def draw(result: Mapping[str, Any], figure: Figure) -> Canvas:
     """The figure, not yet saved."""
     rows = [row for row in result["rows"] if "mean" in row]
     panels = list(dict.fromkeys(row[figure.panel] for row in rows)) if figure.panel else [None]
-    canvas = Canvas(figsize=(5.2 * len(panels) + 0.6, 4.2), layout="constrained")
-    for axes, panel in zip(canvas.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+    columns = len(panels) if len(panels) < 4 else 2
+    lines = -(-len(panels) // columns)
+    canvas = Canvas(figsize=(5.2 * columns + 0.6, 3.8 * lines + 0.4), layout="constrained")
+    for axes, panel in zip(canvas.subplots(lines, columns, squeeze=False).flat, panels, strict=True):
         here = [row for row in rows if figure.panel is None or row[figure.panel] == panel]
         _categories(axes, here) if figure.x == figure.series else _curves(axes, here, figure)
         axes.set_xlabel(figure.x_label)
         axes.set_ylabel(figure.y_label)
-        if figure.panel:
-            axes.set_title(f"{panel}" if isinstance(panel, str) else f"{figure.panel} {panel}")
+        if panel is not None:
+            axes.set_title(panel, fontsize=10)
         axes.grid(alpha=0.3)
     canvas.suptitle(f"{result['title']}\n{figure.note}", fontsize=9)
     return canvas

@@ -27,7 +27,7 @@ def write_page(folder: Path) -> Path:
         sections.append(
             {
                 "result": result,
-                "columns": list(dict.fromkeys(key for row in table for key in row)),
+                "columns": list(table[0]),
                 "rows": table,
                 "settings": json.dumps(result["settings"], indent=1, ensure_ascii=False),
                 "figure": _picture(drawing) if drawing.exists() else "",

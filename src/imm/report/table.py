@@ -11,9 +11,10 @@ FIGURES = ("mean", "p10", "p90", "runs", "value", "beats_full_only", "median_lam
 
 def records(result: Mapping[str, Any]) -> list[dict[str, str]]:
     """The rows as a person reads them: the cell, our figures, and where the paper prints it, the paper's."""
+    cell = dict.fromkeys(key for row in result["rows"] for key in row if key not in FIGURES)
     shown = []
     for row in result["rows"]:
-        record = {key: _show(value) for key, value in row.items() if key not in FIGURES}
+        record = {key: _show(row.get(key)) for key in cell}
         record["ours"] = _spread(row)
         for key in ("beats_full_only", "median_lam"):
             if key in row:
@@ -29,8 +30,8 @@ def records(result: Mapping[str, Any]) -> list[dict[str, str]]:
 def markdown(result: Mapping[str, Any]) -> str:
     """The table in Markdown."""
     rows = records(result)
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    lines = [columns, ["---"] * len(columns), *([row.get(key, "") for key in columns] for row in rows)]
+    columns = list(rows[0])
+    lines = [columns, ["---"] * len(columns), *(list(row.values()) for row in rows)]
     body = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
     about = f"Mean [10th, 90th percentile], or a single value. `imm reproduce {result['name']}`"
     return f"# {result['title']}\n\n{about}\n\n{body}\n"

@@ -39,12 +39,11 @@ class Multiset:
             raise ValueError("short is empty: a multiset needs at least one row")
         self._vocabulary = _vocabulary(short)
         codes = self._vocabulary.encode(short)
+        n = len(codes)
+        small = np.int32 if n < np.iinfo(np.int32).max else np.int64
         # Row t of this matrix has its one entry in column code_t: its transpose lists the rows of each code.
-        entries = np.ones(len(codes), dtype=np.bool_)
-        by_row = sparse.csr_array(
-            (entries, codes, np.arange(len(codes) + 1)), shape=(len(codes), len(self._vocabulary))
-        )
-        by_code = by_row.tocsc()
+        one_each = np.ones(n, dtype=np.bool_), codes.astype(small, copy=False), np.arange(n + 1, dtype=small)
+        by_code = sparse.csr_array(one_each, shape=(n, len(self._vocabulary))).tocsc()
         self.rows: Tensor = torch.from_numpy(by_code.indices)
         self.offsets: Tensor = torch.from_numpy(by_code.indptr)
 

@@ -84,3 +84,28 @@ def test_an_option_that_a_study_does_not_have_is_an_error():
     with pytest.raises(ValueError, match="toy has no runs to set"):
         STUDY.with_options(runs=3)
     assert STUDY.with_options(quick=True)["sizes"] == [1]
+
+
+@pytest.mark.parametrize("damage", ["", "{", "[]", '{"settings": 1}'])
+def test_a_damaged_file_is_made_again(damage, tmp_path):
+    whole = reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
+    (tmp_path / "toy" / "result.json").write_text(damage)
+    again = reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
+    assert again["rows"] == whole["rows"]
+    assert json.loads((tmp_path / "toy" / "result.json").read_text()) == again
+
+
+def test_a_damaged_piece_is_made_again(tmp_path):
+    def stop_at_one(settings, piece):
+        if piece["n"] == 1:
+            raise KeyboardInterrupt
+        return run(settings, piece)
+
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(replace(STUDY, run=stop_at_one), STUDY.settings, tmp_path, 1, silent)
+    for path in (tmp_path / "toy" / "pieces").iterdir():
+        path.write_text(path.read_text()[:5])
+    CALLS.clear()
+    result = reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
+    assert CALLS == [3, 2, 1]
+    assert [row["value"] for row in result["rows"]] == [2, 4, 6]

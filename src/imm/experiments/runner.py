@@ -24,29 +24,27 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
     """Runs what is missing and writes ``out/NAME/result.json``; gives its content.
 
     Finished pieces stay in ``out/NAME/pieces`` until the result is whole; a piece made under other settings is
-    not used. A result that is already there under the same settings is kept as it is.
+    not used, nor is a damaged one. A result that is already there under the same settings is kept as it is.
     """
     folder = out / study.name
     target = folder / "result.json"
     wanted = json.loads(json.dumps(dict(settings)))
-    if target.exists():
-        result: dict[str, Any] = json.loads(target.read_text())
-        if result["settings"] == wanted:
-            progress(1, 1)
-            return result
+    kept = _read(target)
+    if kept is not None and kept.get("settings") == wanted:
+        progress(1, 1)
+        return kept
     pieces = list(study.pieces(settings))
     paths = [folder / "pieces" / f"{_digest(wanted, piece)}.json" for piece in pieces]
-    missing = [i for i, path in enumerate(paths) if not path.exists()]
-    progress(len(pieces) - len(missing), len(pieces))
-    done = len(pieces) - len(missing)
+    parts = {i: part for i, path in enumerate(paths) if (part := _read(path)) is not None}
+    progress(len(parts), len(pieces))
     # Studies name their pieces from small to large; begun with the largest, no processor is idle at the end.
-    for i, rows, seconds in _compute(study, settings, pieces, missing[::-1], jobs):
-        write_whole(paths[i], json.dumps({"rows": rows, "seconds": seconds}))
-        done += 1
-        progress(done, len(pieces))
+    missing = [i for i in reversed(range(len(pieces))) if i not in parts]
+    for i, rows, seconds in _compute(study, settings, pieces, missing, jobs):
+        parts[i] = {"rows": rows, "seconds": seconds}
+        write_whole(paths[i], json.dumps(parts[i]))
+        progress(len(parts), len(pieces))
 
-    parts = [json.loads(path.read_text()) for path in paths]
-    rows = [row for part in parts for row in part["rows"]]
+    rows = [row for i in range(len(pieces)) for row in parts[i]["rows"]]
     if study.summarise is not None:
         rows = list(study.summarise(rows))
     result = {
@@ -55,12 +53,21 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
         "settings": wanted,
         "rows": rows,
         "paper": None if study.paper is None else list(study.paper),
-        "seconds": round(sum(part["seconds"] for part in parts), 1),
+        "seconds": round(sum(part["seconds"] for part in parts.values()), 1),
         "versions": {name: version(name) for name in ("imm", "torch", "numpy", "scipy", "scikit-learn")},
     }
     write_whole(target, json.dumps(result, indent=1) + "\n")
-    shutil.rmtree(folder / "pieces")
+    shutil.rmtree(folder / "pieces", ignore_errors=True)
     return result
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """What was written there, or None if nothing was, or it was damaged since."""
+    try:
+        content = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
 
 
 def _digest(settings: dict[str, Any], piece: Row) -> str:

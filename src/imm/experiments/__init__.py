@@ -9,9 +9,9 @@ from imm.experiments import (
     logistic_restricted,
     logistic_serialized,
 )
-from imm.experiments.files import write_whole
 from imm.experiments.runner import reproduce
 from imm.experiments.study import Figure, Row, Settings, Study
+from imm.files import write_whole
 
 STUDIES = (
     counterexample.STUDY,

@@ -13,8 +13,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from imm.experiments.files import write_whole
 from imm.experiments.study import Row, Settings, Study
+from imm.files import write_whole
 
 Progress = Callable[[int, int], None]
 """Called with how many pieces are done, and how many there are."""

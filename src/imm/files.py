@@ -1,0 +1,54 @@
+"""Files and folders that appear whole or not at all."""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+
+def write_whole(path: Path, content: str | bytes) -> None:
+    """Writes beside the place and moves there at the end: a reader never sees half a file."""
+    with whole_file(path) as file:
+        file.write(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[BinaryIO]:
+    """The same for what is written bit by bit: the file is there when the block ends, not before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+        Path(name).chmod(0o644)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
+    """A folder to fill, which is at ``path`` when the block ends, not before.
+
+    Args:
+        path: where it goes. A folder that is there is replaced if it is empty or holds a file called ``replaces``;
+            any other is refused: it may be somebody's work.
+        replaces: the name of a file that tells a folder of this kind.
+    """
+    if path.exists() and not (path.is_dir() and ((path / replaces).exists() or not any(path.iterdir()))):
+        raise FileExistsError(f"{path} is there already and holds no {replaces}; name another folder")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    try:
+        new, old = beside / "new", beside / "old"
+        new.mkdir()
+        yield new
+        if path.exists():
+            path.rename(old)
+        new.rename(path)
+    finally:
+        shutil.rmtree(beside)

@@ -2,7 +2,8 @@
 
 from imm.targets.base import Target, Weakened
 from imm.targets.classifier import Classifier
+from imm.targets.ngram import Ngram
 from imm.targets.scores import Scores
 from imm.targets.table import Table
 
-__all__ = ["Classifier", "Scores", "Table", "Target", "Weakened"]
+__all__ = ["Classifier", "Ngram", "Scores", "Table", "Target", "Weakened"]

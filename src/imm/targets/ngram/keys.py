@@ -1,0 +1,92 @@
+"""n-grams packed into integers, so that counting them is sorting.
+
+A symbol takes ``bits`` bits. An n-gram fills one int64 column if it fits into 63 bits, otherwise as many columns as it
+needs: the last column holds the last symbols, and n-grams are ordered by the first column first. Symbol 0 is the pad,
+which stands before the beginning; token ``i`` is symbol ``i + 1``.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+Ints = NDArray[np.int64]
+Columns = list[Ints]
+
+PAD = 0
+
+
+def bits_for(n_tokens: int) -> int:
+    """How many bits a symbol needs: tokens below ``n_tokens``, and the pad."""
+    return int(max(n_tokens, 1)).bit_length()
+
+
+def per_column(bits: int) -> int:
+    """How many symbols of ``bits`` bits a column holds."""
+    return 63 // bits
+
+
+def pack(symbols: Sequence[Ints], bits: int) -> Columns:
+    """The columns of n-grams whose j-th symbols are ``symbols[j]``, ``[n]`` each.
+
+    Example:
+        >>> [hex(column[0]) for column in pack([np.array([1]), np.array([2]), np.array([3])], bits=8)]
+        ['0x10203']
+        >>> [hex(column[0]) for column in pack([np.array([1]), np.array([2]), np.array([3])], bits=30)]
+        ['0x1', '0x80000003']
+    """
+    per = per_column(bits)
+    first = len(symbols) % per or per
+    groups = [symbols[:first], *(symbols[i : i + per] for i in range(first, len(symbols), per))]
+    columns = []
+    for group in groups:
+        column = group[0].astype(np.int64)
+        for symbol in group[1:]:
+            column <<= bits
+            column |= symbol
+        columns.append(column)
+    return columns
+
+
+def unpack(columns: Columns, order: int, bits: int) -> list[Ints]:
+    """The inverse of :func:`pack`."""
+    per, mask = per_column(bits), (1 << bits) - 1
+    first = order % per or per
+    sizes = [first] + [per] * (len(columns) - 1)
+    return [
+        (column >> bits * (size - 1 - j)) & mask
+        for column, size in zip(columns, sizes, strict=True)
+        for j in range(size)
+    ]
+
+
+def count(columns: Columns, width: int) -> tuple[Columns, Ints]:
+    """The different n-grams in ascending order, and how often each occurs. ``width`` is the bits of a whole n-gram."""
+    if len(columns) > 1:
+        return add_up(columns, np.ones(len(columns[0]), np.int64))
+    keys = columns[0]
+    # Half the bytes, half the time.
+    ordered = np.sort(keys.astype(np.int32)) if width < 32 else np.sort(keys)
+    begin = _beginnings([ordered])
+    return [ordered[begin].astype(np.int64)], np.diff(begin, append=len(ordered))
+
+
+def add_up(columns: Columns, counts: Ints) -> tuple[Columns, Ints]:
+    """The same, where each row comes with a count. Quick where the rows are few ascending runs one after the other."""
+    order = np.argsort(columns[0], kind="stable") if len(columns) == 1 else np.lexsort(columns[::-1])
+    ordered = [column[order] for column in columns]
+    begin = _beginnings(ordered)
+    if len(begin) == 0:
+        return columns, counts
+    return [column[begin] for column in ordered], np.add.reduceat(counts[order], begin)
+
+
+def _beginnings(ordered: Sequence[NDArray[np.integer]]) -> Ints:
+    """Where a new n-gram begins."""
+    if len(ordered[0]) == 0:
+        return np.empty(0, np.int64)
+    new = np.ones(len(ordered[0]), np.bool_)
+    np.not_equal(ordered[0][1:], ordered[0][:-1], out=new[1:])
+    for column in ordered[1:]:
+        new[1:] |= column[1:] != column[:-1]
+    return np.flatnonzero(new)

@@ -1,0 +1,83 @@
+"""An n-gram model as a folder: numbers in safetensors, the rest in JSON."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from imm.files import whole_folder
+from imm.targets.ngram.discounts import Discounts
+from imm.targets.ngram.model import About, Ngram
+from imm.targets.ngram.trie import Level, Trie
+
+FORMAT = 1
+SETTINGS, NUMBERS = "ngram.json", "ngram.safetensors"
+
+
+def save(model: Ngram, folder: Path | str) -> None:
+    """Writes ``ngram.json`` and ``ngram.safetensors``; the folder appears whole or not at all."""
+    trie = model.trie
+    numbers = {"base": trie.base}
+    for order, (level, missing) in enumerate(zip(trie.levels, trie.missing, strict=True), 2):
+        numbers |= {f"keys.{order}": level.keys, f"values.{order}": level.values, f"missing.{order - 1}": missing}
+    settings = {"format": FORMAT, "order": model.order, **asdict(model.about), "classes": model.classes}
+    with whole_folder(Path(folder), SETTINGS) as place:
+        save_file({name: np.ascontiguousarray(array) for name, array in numbers.items()}, place / NUMBERS)
+        (place / SETTINGS).write_text(json.dumps(settings, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def load(folder: Path | str) -> Ngram:
+    """What :func:`save` wrote. Nothing in the folder is executed."""
+    folder = Path(folder)
+    settings = _settings(folder / SETTINGS)
+    try:
+        numbers = load_file(folder / NUMBERS)
+        orders = range(2, settings["order"] + 1)
+        trie = Trie(
+            numbers["base"],
+            tuple(Level(numbers[f"keys.{n}"], numbers[f"values.{n}"]) for n in orders),
+            tuple(numbers[f"missing.{n - 1}"] for n in orders),
+        )
+        discounts = tuple(
+            None if given is None else Discounts(_three(given["amounts"]), given["estimated"])
+            for given in settings["discounts"]
+        )
+        rest = {name: settings[name] for name in ("convention", "eos", "bos", "unk", "zero_counts")}
+        _check(trie)
+        return Ngram(trie, settings["classes"], About(**rest, discounts=discounts))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{folder} has no {NUMBERS}: it is not a whole n-gram model") from None
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{folder} is not a whole n-gram model: {error}") from None
+
+
+def _settings(path: Path) -> dict[str, Any]:
+    try:
+        settings = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"{path.parent} is not an n-gram model: it has no {SETTINGS}") from None
+    except ValueError as error:
+        raise ValueError(f"{path} is not JSON: {error}") from None
+    if not isinstance(settings, dict) or settings.get("format") != FORMAT:
+        raise ValueError(f"{path} is not of format {FORMAT}, which this version reads")
+    return settings
+
+
+def _three(amounts: list[float]) -> tuple[float, float, float]:
+    one, two, three = amounts
+    return one, two, three
+
+
+def _check(trie: Trie) -> None:
+    below = len(trie.base)
+    for order, (level, missing) in enumerate(zip(trie.levels, trie.missing, strict=True), 2):
+        keys = level.keys
+        if len(missing) != below or len(level.values) != len(keys):
+            raise ValueError(f"the arrays of order {order} do not fit together")
+        if len(keys) and (bool((np.diff(keys) <= 0).any()) or keys[0] < 0 or int(keys[-1] >> trie.bits) >= below):
+            raise ValueError(f"the keys of order {order} are not ascending, or lead nowhere")
+        below = len(keys)

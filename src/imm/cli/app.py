@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from imm import __version__
-from imm.cli import demo, report, reproduce
+from imm.cli import demo, ngram, report, reproduce
 
 app = typer.Typer(
     name="imm",
@@ -18,6 +18,7 @@ app = typer.Typer(
 app.command(name="demo")(demo.demo)
 app.command(name="reproduce")(reproduce.reproduce)
 app.command(name="report")(report.report)
+app.add_typer(ngram.app, name="ngram")
 
 
 def _version(wanted: bool) -> None:

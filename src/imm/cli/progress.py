@@ -1,10 +1,17 @@
-"""A bar on standard error while a study runs, so that standard output stays clean."""
+"""Bars on standard error while something runs, so that standard output stays clean."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from imm.experiments.runner import Progress as Report
 
@@ -21,3 +28,12 @@ def bar(label: str) -> Iterator[Report]:
             kept = f"{label}: interrupted; finished pieces are kept, and the same command continues"
             progress.console.print(kept, soft_wrap=True)
             raise
+
+
+@contextmanager
+def reading(label: str) -> Iterator[Report]:
+    """Shows how much of a file was read."""
+    columns = "{task.description}", BarColumn(), DownloadColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(label, total=None)
+        yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,0 +1,108 @@
+"""``imm ngram``: count and smooth n-grams, perplexity, ARPA files."""
+
+import json
+import math
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+app = typer.Typer(no_args_is_help=True, help="Count and smooth n-grams, measure perplexity, write ARPA files.")
+
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="What `imm ngram fit` wrote.")]
+Text = Annotated[Path, typer.Option(help="A text file, UTF-8, one sentence a line.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+
+
+@app.command()
+def fit(
+    text: Text,
+    out: Annotated[Path, typer.Option(help="The folder to write; a model that is there is replaced.")],
+    order: Annotated[int, typer.Option(help="Of the n-grams, 2 or more.")] = 2,
+    convention: Annotated[
+        str, typer.Option(help="stream: one stream with <eos>, as in the paper. sentence: <s> and </s>, as KenLM.")
+    ] = "stream",
+    min_count: Annotated[int, typer.Option(min=1, help="Words that occur less often are <unk>.")] = 1,
+    vocabulary: Annotated[
+        Path | None, typer.Option(help="A file with the only words to know, separated by white space.")
+    ] = None,
+    zero_counts: Annotated[
+        str,
+        typer.Option(help="Stream only; a word that never follows another: one (as if it did once) or keep (never)."),
+    ] = "one",
+    as_json: AsJson = False,
+) -> None:
+    """Count the n-grams of a text and smooth them (modified Kneser-Ney)."""
+    from imm.cli.progress import reading
+    from imm.language import fit_ngram
+    from imm.language.text import words_in
+    from imm.targets.ngram import save
+
+    words = None if vocabulary is None else words_in(vocabulary)
+    with reading("counting") as progress:
+        model = fit_ngram(
+            text,
+            order,
+            convention,
+            min_count=min_count,
+            vocabulary=words,
+            zero_counts=zero_counts,
+            progress=progress,
+        )
+    save(model, out)
+    sizes = [len(model.classes), *(len(level.keys) for level in model.trie.levels)]
+    fallback = model.about.fallback_orders
+    figures: dict[str, Any] = {"vocabulary": sizes[0]}
+    for n, (size, discounts) in enumerate(zip(sizes, model.about.discounts, strict=True), 1):
+        figures[f"ngrams_{n}"] = size
+        if discounts is not None:
+            figures |= {f"d{j}_{n}": amount for j, amount in enumerate(discounts.amounts, 1)}
+    _print(figures, as_json)
+    if fallback:
+        orders = ", ".join(map(str, fallback))
+        typer.echo(f"Too few counts of counts for order {orders}: the discounts there are 0.5, 1, 1.5", err=True)
+    if not as_json:
+        typer.echo(f"Written to {out}")
+
+
+@app.command(name="eval")
+def evaluate(folder: Folder, text: Text, as_json: AsJson = False) -> None:
+    """Perplexity of a text; unknown words are predicted as <unk>, and count."""
+    from imm.cli.progress import reading
+    from imm.language import perplexity
+    from imm.targets.ngram import load
+
+    model = load(folder)
+    with reading("predicting") as progress:
+        result, unknown = perplexity(model, text, progress)
+    _print(
+        {
+            "perplexity": result.perplexity,
+            "tokens": result.tokens,
+            "unknown": unknown,
+            "zeros": result.zeros,
+            "perplexity_without_zeros": result.perplexity_without_zeros,
+        },
+        as_json,
+    )
+
+
+@app.command()
+def export(folder: Folder, arpa: Annotated[Path, typer.Option(help="The file to write; .gz compresses.")]) -> None:
+    """Write an ARPA file, which KenLM, SRILM and others read."""
+    from imm.targets.arpa import write_arpa
+    from imm.targets.ngram import load
+
+    write_arpa(load(folder), arpa)
+    typer.echo(f"Written to {arpa}")
+
+
+def _print(figures: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        plain = {name: None if math.isinf(figure) else figure for name, figure in figures.items()}
+        typer.echo(json.dumps(plain, indent=1))
+        return
+    width = max(map(len, figures))
+    for name, figure in figures.items():
+        label = f"{name.replace('_', ' '):{width}}"
+        typer.echo(f"{label}  {figure:,.4f}" if isinstance(figure, float) else f"{label}  {figure:,}")

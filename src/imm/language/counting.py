@@ -50,7 +50,10 @@ def fit_ngram(
         frequency = new
         counter.add(tokens)
     names, kept = _names(numbers, frequency, len(first), min_count, vocabulary)
-    return Ngram.from_counts(counter.counts().renamed(names), kept, unk=0, zero_counts=zero_counts)
+    counts = counter.counts()
+    del counter, numbers  # large, and not needed any more
+    counts = counts.renamed(names)
+    return Ngram.from_counts(counts, kept, unk=0, zero_counts=zero_counts)
 
 
 class _Numbers(dict[bytes, int]):

@@ -99,7 +99,7 @@ def _extend(
     trie: Trie, grams: Ints, p: Floats, missing: Floats, log_weight: Floats, reader: "_Reader"
 ) -> tuple[Trie, Floats]:
     """The trie with one order more; n-grams are put in order, and their back-off weights with them."""
-    parent = trie.find(grams[:, :-1])
+    parent = trie.find(list(grams[:, :-1].T))
     if (parent < 0).any():
         gram = [list(reader.names)[word] for word in grams[int((parent < 0).argmax())]]
         raise ValueError(f"{reader.path} has {' '.join(gram)!r}, but not {' '.join(gram[:-1])!r}")

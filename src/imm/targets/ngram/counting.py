@@ -44,13 +44,14 @@ class Counts:
 
     def symbols(self) -> list[Ints]:
         """The j-th symbols of the n-grams, for each j."""
-        return unpack(self.columns, self.order, self.bits)
+        return list(unpack(self.columns, self.order, self.bits))
 
     def renamed(self, names: NDArray[np.integer]) -> "Counts":
         """The counts where token ``i`` is called ``names[i]``; tokens that get the same name are counted together."""
         symbol = np.concatenate([[PAD], np.asarray(names, np.int64) + 1])
         bits = bits_for(int(symbol.max()))
-        columns, counts = add_up(pack([symbol[s] for s in self.symbols()], bits), self.counts)
+        symbols = (symbol[old] for old in unpack(self.columns, self.order, self.bits))
+        columns, counts = add_up(pack(symbols, self.order, bits), self.counts)
         eos, bos = (None if token is None else int(names[token]) for token in (self.eos, self.bos))
         return Counts(self.order, bits, columns, counts, eos, bos)
 
@@ -125,7 +126,7 @@ class Counter:
             return
         self._widen(int(tokens.max()))
         windows = self._windows.next(tokens)
-        self._runs.append(count(pack(windows, self._bits), self.order * self._bits))
+        self._runs.append(count(pack(windows, self.order, self._bits), self.order * self._bits))
         # Runs at least halve from each to the next: a count takes part in few merges, and memory stays bounded.
         while len(self._runs) > 1 and 2 * len(self._runs[-1][1]) > len(self._runs[-2][1]):
             self._merge()
@@ -140,18 +141,17 @@ class Counter:
         return Counts(self.order, self._bits, columns, counts, self.eos, self.bos)
 
     def _merge(self) -> None:
-        (a, a_counts), (b, b_counts) = self._runs[-2:]
-        columns = [np.concatenate(pair) for pair in zip(a, b, strict=True)]
-        self._runs[-2:] = [add_up(columns, np.concatenate([a_counts, b_counts]))]
+        *columns, counts = map(np.concatenate, zip(*((*c, n) for c, n in self._runs[-2:]), strict=True))
+        del self._runs[-2:]
+        self._runs.append(add_up(columns, counts))
 
     def _widen(self, largest: int) -> None:
         """Gives symbols more bits when a larger token comes; the order of the n-grams stays."""
         self._largest = max(self._largest, largest)
         bits = bits_for(self._largest + 1)
         if bits > self._bits:
-            self._runs = [
-                (pack(unpack(columns, self.order, self._bits), bits), counts) for columns, counts in self._runs
-            ]
+            for i, (columns, counts) in enumerate(self._runs):
+                self._runs[i] = pack(unpack(columns, self.order, self._bits), self.order, bits), counts
             self._bits = bits
 
 

@@ -5,7 +5,8 @@ needs: the last column holds the last symbols, and n-grams are ordered by the fi
 which stands before the beginning; token ``i`` is symbol ``i + 1``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,38 +27,47 @@ def per_column(bits: int) -> int:
     return 63 // bits
 
 
-def pack(symbols: Sequence[Ints], bits: int) -> Columns:
-    """The columns of n-grams whose j-th symbols are ``symbols[j]``, ``[n]`` each.
+def _sizes(order: int, bits: int) -> list[int]:
+    """How many symbols each column holds: the first what is left over, the others as many as fit."""
+    per = per_column(bits)
+    first = order % per or per
+    return [first] + [per] * ((order - first) // per)
+
+
+def pack(symbols: Iterable[Ints], order: int, bits: int) -> Columns:
+    """The columns of n-grams whose first symbols, second symbols, ... are given, ``[n]`` each.
 
     Example:
-        >>> [hex(column[0]) for column in pack([np.array([1]), np.array([2]), np.array([3])], bits=8)]
+        >>> [hex(column[0]) for column in pack(np.array([[1], [2], [3]]), order=3, bits=8)]
         ['0x10203']
-        >>> [hex(column[0]) for column in pack([np.array([1]), np.array([2]), np.array([3])], bits=30)]
+        >>> [hex(column[0]) for column in pack(np.array([[1], [2], [3]]), order=3, bits=30)]
         ['0x1', '0x80000003']
     """
-    per = per_column(bits)
-    first = len(symbols) % per or per
-    groups = [symbols[:first], *(symbols[i : i + per] for i in range(first, len(symbols), per))]
+    symbols = iter(symbols)  # one at a time: a whole list of them would be larger than what comes out
     columns = []
-    for group in groups:
-        column = group[0].astype(np.int64)
-        for symbol in group[1:]:
+    for size in _sizes(order, bits):
+        column = next(symbols).astype(np.int64)
+        for symbol in islice(symbols, size - 1):
             column <<= bits
             column |= symbol
         columns.append(column)
     return columns
 
 
-def unpack(columns: Columns, order: int, bits: int) -> list[Ints]:
+def unpack(columns: Columns, order: int, bits: int) -> Iterator[Ints]:
     """The inverse of :func:`pack`."""
-    per, mask = per_column(bits), (1 << bits) - 1
-    first = order % per or per
-    sizes = [first] + [per] * (len(columns) - 1)
-    return [
-        (column >> bits * (size - 1 - j)) & mask
-        for column, size in zip(columns, sizes, strict=True)
-        for j in range(size)
-    ]
+    mask = (1 << bits) - 1
+    for column, size in zip(columns, _sizes(order, bits), strict=True):
+        for j in range(size - 1, -1, -1):
+            yield (column >> bits * j) & mask
+
+
+def without_first(columns: Columns, order: int, bits: int) -> Columns:
+    """The n-grams without their first symbol, one order lower."""
+    left = _sizes(order, bits)[0] - 1
+    if left == 0:
+        return columns[1:]
+    return [columns[0] & ((1 << bits * left) - 1), *columns[1:]]
 
 
 def count(columns: Columns, width: int) -> tuple[Columns, Ints]:
@@ -74,11 +84,13 @@ def count(columns: Columns, width: int) -> tuple[Columns, Ints]:
 def add_up(columns: Columns, counts: Ints) -> tuple[Columns, Ints]:
     """The same, where each row comes with a count. Quick where the rows are few ascending runs one after the other."""
     order = np.argsort(columns[0], kind="stable") if len(columns) == 1 else np.lexsort(columns[::-1])
-    ordered = [column[order] for column in columns]
-    begin = _beginnings(ordered)
-    if len(begin) == 0:
+    columns = [column[order] for column in columns]
+    counts = counts[order]
+    del order  # for large texts these are most of the memory
+    begin = _beginnings(columns)
+    if len(begin) == len(counts):
         return columns, counts
-    return [column[begin] for column in ordered], np.add.reduceat(counts[order], begin)
+    return [column[begin] for column in columns], np.add.reduceat(counts, begin)
 
 
 def _beginnings(ordered: Sequence[NDArray[np.integer]]) -> Ints:

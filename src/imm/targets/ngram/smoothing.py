@@ -13,14 +13,19 @@ The conventions differ in where this ends:
 * ``sentence``: discounted too, and ``ν`` spread evenly over all words, ``</s>`` and ``<unk>``, but not ``<s>``.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from imm.targets.ngram.counting import Counts
 from imm.targets.ngram.discounts import Discounts
-from imm.targets.ngram.keys import PAD, Columns, Ints, add_up, pack, unpack
-from imm.targets.ngram.trie import Floats, Level, Trie, word_bits
+from imm.targets.ngram.keys import PAD, Columns, Ints, add_up, count, unpack, without_first
+from imm.targets.ngram.trie import Floats, Level, Trie
 
 ZERO_COUNTS = ("one", "keep")
+
+PIECE = 1 << 20
+"""How many n-grams are worked on at once: what is needed besides the counts and the result stays small."""
 
 
 def smooth(counts: Counts, n_words: int, zero_counts: str) -> tuple[Trie, tuple[Discounts | None, ...]]:
@@ -37,51 +42,53 @@ def smooth(counts: Counts, n_words: int, zero_counts: str) -> tuple[Trie, tuple[
     largest = max(counts.largest, counts.bos or 0, counts.eos or 0)
     if largest >= n_words:
         raise ValueError(f"token {largest} is not below the number of classes, {n_words}")
-    adjusted = _adjust(counts)
-    unigrams = np.bincount(adjusted[0][0][-1], minlength=n_words)
-    base, base_discounts = _base(unigrams, counts.bos, zero_counts)
-    discounts: list[Discounts | None] = [base_discounts]
-    levels: list[Level] = []
-    missing: list[Floats] = []
-    trie = Trie(base, (), ())
-    for grams, a in adjusted:
-        parent = trie.find(np.stack(grams[:-1], 1))
-        taken = Discounts.estimate(a)
-        levels_size = len(levels[-1].keys) if levels else n_words
-        level, nu = _level(parent, grams[-1], a, taken, levels_size, word_bits(n_words))
-        levels.append(level)
-        missing.append(nu)
+    orders = _adjust(counts)
+    words = (orders[0].columns[-1] & ((1 << counts.bits) - 1)) - 1
+    base, taken = _base(np.bincount(words, minlength=n_words), counts.bos, zero_counts)
+    trie, discounts = Trie(base, (), ()), [taken]
+    while orders:
+        adjusted = orders.pop(0)
+        taken = Discounts.estimate(adjusted.a)
         discounts.append(taken)
-        trie = Trie(base, tuple(levels), tuple(missing))
+        level, missing = _level(trie, adjusted, counts.bits, taken)
+        trie = Trie(base, (*trie.levels, level), (*trie.missing, missing))
     return trie, tuple(discounts)
 
 
-def _adjust(counts: Counts) -> list[tuple[list[Ints], Ints]]:
-    """For orders 2, 3, ... the n-grams, word by word and ascending, and their ``a``."""
+class _Adjusted(NamedTuple):
+    """The n-grams of an order, packed and ascending, and their ``a``."""
+
+    order: int
+    columns: Columns
+    a: Ints
+
+
+def _adjust(counts: Counts) -> list[_Adjusted]:
+    """Orders 2, 3, ..., without what the pad stands before."""
     bos = None if counts.bos is None else counts.bos + 1
     columns, a = counts.columns, counts.counts
-    out = []
+    out: list[_Adjusted] = []
     for order in range(counts.order, 1, -1):
-        symbols = unpack(columns, order, counts.bits)
-        real = symbols[0] != PAD
-        out.append(([symbol[real] - 1 for symbol in symbols], a[real]))
+        # The pad is the smallest symbol: what begins with it comes first.
+        begin = int(np.searchsorted(next(unpack(columns, order, counts.bits)), PAD, side="right"))
+        out.insert(0, _Adjusted(order, [column[begin:] for column in columns], a[begin:]))
         if order > 2:
-            columns, a = _shorten(symbols, a, bos, counts.bits)
-    return out[::-1]
+            columns, a = _shorten(columns, a, begin, order, counts.bits, bos)
+    return out
 
 
-def _shorten(symbols: list[Ints], a: Ints, bos: int | None, bits: int) -> tuple[Columns, Ints]:
+def _shorten(columns: Columns, a: Ints, begin: int, order: int, bits: int, bos: int | None) -> tuple[Columns, Ints]:
     """The n-grams without their first symbol, and how many different words stood before each.
 
-    After the pad an n-gram keeps its own count, so that it arrives where it begins with ``<s>``; without ``<s>`` it
-    is the beginning of the stream, before which nothing stood: it is listed, with nothing added.
+    Those up to ``begin`` have the pad before them. They keep their count if they begin with ``<s>``, or with the
+    pad again; otherwise they are the beginning of the stream, and nothing is added: they are listed only.
     """
-    after_pad = symbols[0] == PAD
-    keeps = symbols[1] == PAD
-    if bos is not None:
-        keeps = keeps | (symbols[1] == bos)
-    weight = np.where(after_pad, np.where(keeps, a, 0), 1)
-    return add_up(pack(symbols[1:], bits), weight)
+    shorter = without_first(columns, order, bits)
+    first = next(unpack([column[:begin] for column in shorter], order - 1, bits))
+    kept = np.where((first == PAD) | (first == bos), a[:begin], 0)
+    after_words, before = count([column[begin:] for column in shorter], (order - 1) * bits)
+    together = [np.concatenate([column[:begin], after]) for column, after in zip(shorter, after_words, strict=True)]
+    return add_up(together, np.concatenate([kept, before]))
 
 
 def _base(unigrams: Ints, bos: int | None, zero_counts: str) -> tuple[Floats, Discounts | None]:
@@ -97,11 +104,26 @@ def _base(unigrams: Ints, bos: int | None, zero_counts: str) -> tuple[Floats, Di
     return p.astype(np.float32), discounts
 
 
-def _level(parent: Ints, word: Ints, a: Ints, discounts: Discounts, n_parents: int, bits: int) -> tuple[Level, Floats]:
-    taken = discounts.of(a)
-    total = np.bincount(parent, weights=a, minlength=n_parents)
-    nu = np.ones(n_parents)
-    np.divide(np.bincount(parent, weights=taken, minlength=n_parents), total, out=nu, where=total > 0)
-    values = np.zeros(len(a))
-    np.divide(a - taken, total[parent], out=values, where=a > 0)
-    return Level((parent << bits) | word, values.astype(np.float32)), nu.astype(np.float32)
+def _level(trie: Trie, adjusted: _Adjusted, bits: int, discounts: Discounts) -> tuple[Level, Floats]:
+    """One order more for a trie, and ν of the n-grams that were its longest."""
+    n_parents = len(trie.levels[-1].keys) if trie.levels else len(trie.base)
+    n = len(adjusted.a)
+    keys, values = np.empty(n, np.int64), np.empty(n, np.float32)
+    taken, total = np.zeros(n_parents), np.zeros(n_parents)
+    pieces = [slice(i, i + PIECE) for i in range(0, n, PIECE)]
+    for piece in pieces:
+        columns = [column[piece] for column in adjusted.columns]
+        *context, word = (symbol - 1 for symbol in unpack(columns, adjusted.order, bits))
+        parent = trie.find(context)
+        keys[piece] = (parent << trie.bits) | word
+        place, a = parent - parent[0], adjusted.a[piece]  # parents ascend: a piece has those of a stretch
+        stretch = slice(int(parent[0]), int(parent[-1]) + 1)
+        taken[stretch] += np.bincount(place, weights=discounts.of(a))
+        total[stretch] += np.bincount(place, weights=a)
+    for piece in pieces:
+        a = adjusted.a[piece]
+        # A count of zero has nothing to be divided, nor perhaps anything to be divided by.
+        values[piece] = (a - discounts.of(a)) / np.maximum(total[keys[piece] >> trie.bits], 1)
+    missing = np.ones(n_parents, np.float32)
+    np.divide(taken, total, out=missing, where=total > 0, casting="same_kind")
+    return Level(keys, values), missing

@@ -1,5 +1,6 @@
 """Where n-grams are found: by their first n-1 words' place, then their last word."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -79,11 +80,11 @@ class Trie:
         place[(node < 0) | (keys[place] != wanted)] = -1
         return place
 
-    def find(self, words: Ints) -> Ints:
-        """The places of n-grams, ``[n, order]``; -1 for those that are not there."""
-        node = words[:, 0]
-        for j in range(1, words.shape[1]):
-            node = self.children(node, words[:, j], j + 1)
+    def find(self, words: Sequence[Ints]) -> Ints:
+        """The places of n-grams whose first words, second words, ... are given; -1 for those that are not there."""
+        node = words[0]
+        for order, word in enumerate(words[1:], 2):
+            node = self.children(node, word, order)
         return node
 
     def words(self, order: int) -> Ints:
@@ -151,7 +152,7 @@ class Trie:
     def _context(self, contexts: Ints, length: int) -> Ints:
         """The places of the last ``length`` words of each context."""
         words = contexts[:, contexts.shape[1] - length :]
-        node = self.find(words.clip(min=0))
+        node = self.find(list(words.clip(min=0).T))
         node[(words < 0).any(1)] = -1
         return node
 

@@ -32,8 +32,9 @@ def bar(label: str) -> Iterator[Report]:
 
 @contextmanager
 def reading(label: str) -> Iterator[Report]:
-    """Shows how much of a file was read."""
+    """Shows how much of a file was read, while it is read and in a terminal only."""
     columns = "{task.description}", BarColumn(), DownloadColumn(), TimeElapsedColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True)) as progress:
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(label, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)

@@ -1,7 +1,6 @@
 """The discounts of modified Kneser-Ney smoothing, from counts of counts."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +28,7 @@ class Discounts:
         Zero counts are left out. Where one of n1, n2, n3 is zero, or a Dj is not between 0 and j, the counts are too
         few to estimate from.
         """
-        n = [0, *(int(np.count_nonzero(counts == j)) for j in range(1, 5))]
+        n = np.bincount(np.minimum(counts, 5), minlength=6).tolist()
         if not all(n[1:4]):
             return cls(FALLBACK, estimated=False)
         y = n[1] / (n[1] + 2 * n[2])
@@ -40,5 +39,4 @@ class Discounts:
 
     def of(self, counts: NDArray[np.integer]) -> NDArray[np.float64]:
         """What is taken from each of these counts; nothing from a count of zero."""
-        amounts: NDArray[Any] = np.array([0.0, *self.amounts])
-        return np.asarray(amounts[np.minimum(counts, 3)], np.float64)
+        return np.array([0.0, *self.amounts]).take(counts, mode="clip")

@@ -118,12 +118,13 @@ def _level(trie: Trie, adjusted: _Adjusted, bits: int, discounts: Discounts) -> 
         keys[piece] = (parent << trie.bits) | word
         place, a = parent - parent[0], adjusted.a[piece]  # parents ascend: a piece has those of a stretch
         stretch = slice(int(parent[0]), int(parent[-1]) + 1)
-        taken[stretch] += np.bincount(place, weights=discounts.of(a))
+        discount = discounts.of(a)
+        values[piece] = a - discount
+        taken[stretch] += np.bincount(place, weights=discount)
         total[stretch] += np.bincount(place, weights=a)
+    share = 1 / np.maximum(total, 1)  # without any count there is nothing to share
     for piece in pieces:
-        a = adjusted.a[piece]
-        # A count of zero has nothing to be divided, nor perhaps anything to be divided by.
-        values[piece] = (a - discounts.of(a)) / np.maximum(total[keys[piece] >> trie.bits], 1)
+        values[piece] *= share[keys[piece] >> trie.bits]
     missing = np.ones(n_parents, np.float32)
     np.divide(taken, total, out=missing, where=total > 0, casting="same_kind")
     return Level(keys, values), missing

@@ -1,0 +1,91 @@
+import json
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from imm.cli.app import app, main
+from imm.targets.arpa import read_arpa
+from imm.targets.ngram import load
+
+runner = CliRunner()
+TEXT = "the cat sat on the mat\nthe dog sat\n" * 6 + "a cat ran\n"
+
+
+@pytest.fixture
+def text(tmp_path):
+    path = tmp_path / "text.txt"
+    path.write_text(TEXT)
+    return path
+
+
+def run(*arguments):
+    result = runner.invoke(app, ["ngram", *map(str, arguments)], catch_exceptions=False)
+    assert result.exit_code == 0
+    return result
+
+
+@pytest.mark.parametrize("convention", ["stream", "sentence"])
+def test_fit_eval_export(text, tmp_path, convention):
+    printed = run("fit", "--text", text, "--order", 3, "--convention", convention, "--out", tmp_path / "m")
+    assert "vocabulary" in printed.stdout
+    assert f"Written to {tmp_path / 'm'}" in printed.stdout
+    assert load(tmp_path / "m").about.convention == convention
+    result = json.loads(run("eval", tmp_path / "m", "--text", text, "--json").stdout)
+    assert set(result) == {"perplexity", "tokens", "unknown", "zeros", "perplexity_without_zeros"}
+    assert 1 < result["perplexity"] < 10
+    assert f"{result['perplexity']:.4f}" in run("eval", tmp_path / "m", "--text", text).stdout
+    run("export", tmp_path / "m", "--arpa", tmp_path / "m.arpa.gz")
+    assert read_arpa(tmp_path / "m.arpa.gz").classes == load(tmp_path / "m").classes
+
+
+def test_fit_says_where_discounts_could_not_be_estimated(text, tmp_path):
+    printed = run("fit", "--text", text, "--out", tmp_path / "m", "--json")
+    assert "Too few counts of counts for order 2: the discounts there are 0.5, 1, 1.5" in printed.stderr
+    figures = json.loads(printed.stdout)
+    assert [figures[f"d{j}_2"] for j in (1, 2, 3)] == [0.5, 1.0, 1.5]
+    assert figures["vocabulary"] == figures["ngrams_1"] == 10
+
+
+def test_vocabulary_min_count_and_zero_counts(text, tmp_path):
+    words = tmp_path / "words.txt"
+    words.write_text("cat dog\nzebra")
+    run("fit", "--text", text, "--out", tmp_path / "m", "--vocabulary", words, "--zero-counts", "keep")
+    assert load(tmp_path / "m").classes == ("<unk>", "<eos>", "cat", "dog", "zebra")
+    words.write_text("zebra zebra\n")
+    result = json.loads(run("eval", tmp_path / "m", "--text", words, "--json").stdout)
+    assert (result["perplexity"], result["zeros"], result["tokens"]) == (None, 1, 2)
+    run("fit", "--text", text, "--out", tmp_path / "m", "--min-count", 6)
+    assert "ran" not in load(tmp_path / "m").classes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["fit", "--text", "nowhere.txt", "--out", "m"], "there is no file nowhere.txt"),
+        (["fit", "--text", "empty.txt", "--out", "m"], "empty.txt is empty"),
+        (["fit", "--text", "latin1.txt", "--out", "m"], "latin1.txt: byte 2 (0xf6) is not UTF-8"),
+        (["fit", "--text", "text.txt", "--out", "m", "--order", "1"], "order must be a whole number of at least 2"),
+        (
+            ["fit", "--text", "text.txt", "--out", "m", "--convention", "x"],
+            "convention must be one of stream, sentence",
+        ),
+        (["fit", "--text", "text.txt", "--out", "m", "--zero-counts", "x"], "zero_counts must be one of one, keep"),
+        (["fit", "--text", "text.txt", "--out", "text.txt"], "text.txt is there already"),
+        (["eval", "m", "--text", "text.txt"], "m is not an n-gram model: it has no ngram.json"),
+        (["export", "m", "--arpa", "x.arpa"], "m is not an n-gram model"),
+    ],
+)
+def test_an_error_is_one_line_and_nothing_is_written(arguments, message, text, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "empty.txt").touch()
+    (tmp_path / "latin1.txt").write_bytes("größe\n".encode("latin1"))
+    before = sorted(tmp_path.iterdir())
+    monkeypatch.setattr(sys, "argv", ["imm", "ngram", *arguments])
+    with pytest.raises(SystemExit) as stop:
+        main()
+    assert stop.value.code == 2
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert message in error
+    assert sorted(tmp_path.iterdir()) == before

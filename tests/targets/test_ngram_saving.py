@@ -1,0 +1,115 @@
+import json
+
+import numpy as np
+import pytest
+import torch
+
+from imm.targets.ngram import Ngram, load, save
+
+TOKENS = [2, 3, 2, 0, 3, 2, 3, 0, 2, 2, 0]
+WORDS = ["</s>", "<s>", "hund", "größe"]
+
+
+def model(order=3):
+    return Ngram.fit(TOKENS, WORDS, order, "sentence", eos=0, bos=1, unk=2)
+
+
+@pytest.mark.parametrize(
+    "saved",
+    [model(2), model(4), Ngram.fit(TOKENS, 4, 3, zero_counts="keep")],
+    ids=["bigram", "order 4", "numbers as classes"],
+)
+def test_what_is_loaded_is_what_was_saved(saved, tmp_path):
+    save(saved, tmp_path / "deep" / "model")
+    loaded = load(tmp_path / "deep" / "model")
+    short = np.array([[2], [3], [1]])
+    assert torch.equal(loaded(short), saved(short))
+    assert (loaded.about, loaded.classes, loaded.order) == (saved.about, saved.classes, saved.order)
+    assert [path.name for path in (tmp_path / "deep").iterdir()] == ["model"]
+
+
+def test_a_model_is_replaced_but_nothing_else(tmp_path):
+    save(model(2), tmp_path / "a")
+    save(model(3), tmp_path / "a")
+    assert load(tmp_path / "a").order == 3
+    (tmp_path / "b").mkdir()
+    save(model(3), tmp_path / "b")
+    (tmp_path / "c").mkdir()
+    (tmp_path / "c" / "thesis.txt").touch()
+    with pytest.raises(FileExistsError, match=r"c is there already and holds no ngram\.json; name another folder"):
+        save(model(3), tmp_path / "c")
+    assert (tmp_path / "c" / "thesis.txt").exists()
+
+
+def test_an_interrupted_save_leaves_what_was_there(tmp_path, monkeypatch):
+    save(model(2), tmp_path / "a")
+
+    def fails(*_):
+        raise OSError("disk full")
+
+    monkeypatch.setattr("imm.targets.ngram.saving.save_file", fails)
+    with pytest.raises(OSError, match="disk full"):
+        save(model(3), tmp_path / "a")
+    assert load(tmp_path / "a").order == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+def _no_json(folder):
+    (folder / "ngram.json").unlink()
+
+
+def _broken_json(folder):
+    (folder / "ngram.json").write_text("{")
+
+
+def _other_format(folder):
+    (folder / "ngram.json").write_text('{"format": 99}')
+
+
+def _no_numbers(folder):
+    (folder / "ngram.safetensors").unlink()
+
+
+def _half_the_numbers(folder):
+    path = folder / "ngram.safetensors"
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def _other_order(folder):
+    settings = json.loads((folder / "ngram.json").read_text(encoding="utf-8"))
+    (folder / "ngram.json").write_text(json.dumps(settings | {"order": 4}))
+
+
+def _fewer_words(folder):
+    settings = json.loads((folder / "ngram.json").read_text(encoding="utf-8"))
+    (folder / "ngram.json").write_text(json.dumps(settings | {"classes": ["a", "b"]}))
+
+
+@pytest.mark.parametrize(
+    ("breaks", "message"),
+    [
+        (_no_json, "is not an n-gram model: it has no ngram.json"),
+        (_broken_json, "ngram.json is not JSON"),
+        (_other_format, "is not of format 1"),
+        (_no_numbers, "has no ngram.safetensors"),
+        (_half_the_numbers, "is not a whole n-gram model"),
+        (_other_order, r"is not a whole n-gram model: 'keys.4'"),
+        (_fewer_words, "over 4 words, got 2 classes"),
+    ],
+)
+def test_what_is_no_model_is_refused_in_one_line(breaks, message, tmp_path):
+    save(model(), tmp_path / "a")
+    breaks(tmp_path / "a")
+    with pytest.raises((ValueError, OSError), match=message) as refused:
+        load(tmp_path / "a")
+    assert "\n" not in str(refused.value)
+
+
+def test_arrays_that_do_not_fit_are_refused(tmp_path):
+    from imm.targets.ngram.trie import Level, Trie
+
+    good = model(2)
+    trie = Trie(good.trie.base, (Level(good.trie.levels[0].keys[::-1], good.trie.levels[0].values),), good.trie.missing)
+    save(Ngram(trie, WORDS, good.about), tmp_path / "a")
+    with pytest.raises(ValueError, match="the keys of order 2 are not ascending"):
+        load(tmp_path / "a")

@@ -117,7 +117,8 @@ class Trie:
             keys, values = span.level.keys, span.level.values
             # Row by row: a row's entries are next to each other, and so is where they go.
             for i, begin, end, weight in zip(*(part.tolist() for part in span[1:]), strict=True):
-                out[i][keys[begin:end] & mask] += weight * values[begin:end]
+                entries = values[begin:end]
+                out[i][keys[begin:end] & mask] += entries if weight == 1 else weight * entries
         return out
 
     def sparse(self, contexts: Ints) -> tuple[Ints, Floats, Floats]:

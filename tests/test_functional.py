@@ -217,3 +217,10 @@ class TestRefusals:
         with pytest.raises(ValueError, match=message) as refused:
             call(q)
         assert "\n" not in str(refused.value)
+
+
+def test_nan_in_any_row_is_refused():
+    log_q = torch.full((3, 2, 2), 0.5).log()
+    log_q[2, 1, 0] = float("nan")
+    with pytest.raises(ValueError, match="log_induced has NaN in row 2"):
+        functional.matching_loss(functional.induce(log_q), torch.full((3, 2), 0.5))

@@ -56,6 +56,32 @@ def test_a_line_through_one_point_is_refused(sizes, ratios):
         strength.Linear.fitted(sizes, ratios)
 
 
+@pytest.mark.parametrize(("slope", "intercept"), [(math.nan, 0.5), (0.1, math.inf)])
+def test_a_line_that_is_not_finite_is_refused(slope, intercept):
+    with pytest.raises(ValueError, match=f"slope and intercept must be finite, got {slope} and {intercept}"):
+        strength.Linear(slope, intercept)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "ratios", "message"),
+    [
+        ([1, math.inf], [0.5, 0.4], r"sizes must be finite, got \[1, inf\]"),
+        ([1, 2], [math.nan, 0.5], "ratio must be at least 0 and below 1, got nan"),
+        ([1, 2], [0.5, 1.0], "got 1.0"),
+        ([1, 2], [0.5, -0.2], "got -0.2"),
+    ],
+)
+def test_a_line_through_what_is_no_ratio_is_refused(sizes, ratios, message):
+    with pytest.raises(ValueError, match=message):
+        strength.Linear.fitted(sizes, ratios)
+
+
+@pytest.mark.parametrize(("n", "ratio"), [(100, "10.5"), (5, "1.0"), (math.nan, "nan")])
+def test_a_line_at_or_above_one_is_refused(n, ratio):
+    with pytest.raises(ValueError, match=f"ratio must be below 1, but Linear.* gives {ratio} at n = {n}"):
+        strength.Linear(0.1, 0.5).ratio(n)
+
+
 LABELS = np.array([0, 1] * 20)
 LAMS = [4.0, 0.0, 1.0, 0.5]
 

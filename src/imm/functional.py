@@ -13,6 +13,7 @@ from torch import Tensor
 
 from imm.validation import (
     check_log_probabilities,
+    check_no_nan,
     check_not_negative,
     check_probabilities,
     check_same_shape,
@@ -71,7 +72,7 @@ def _log_weights(log_q: Tensor, weights: Tensor) -> Tensor:
     check_same_shape(weights, log_q[..., 0], "weights and log_q's [n, k]")
     check_weights(weights, "weights")
     check_log_probabilities(log_q, weights=weights)
-    return weights.to(log_q.dtype).log()
+    return weights.to(log_q).log()
 
 
 def weighted_mean(values: Tensor, sample_weight: Tensor | None = None) -> Tensor:
@@ -110,7 +111,9 @@ def matching_loss(log_induced: Tensor, target: Tensor, sample_weight: Tensor | N
     check_same_shape(log_induced, target, "log_induced and target")
     check_log_probabilities(log_induced, "log_induced")
     check_probabilities(target, "target")
-    return weighted_mean(cross_entropy_by_row(_full(log_induced), target), sample_weight)
+    by_row = cross_entropy_by_row(_full(log_induced), target)
+    check_no_nan(by_row, "log_induced")
+    return weighted_mean(by_row, sample_weight)
 
 
 def cross_entropy_by_row(log_q: Tensor, target: Tensor) -> Tensor:
@@ -230,7 +233,8 @@ def with_direction(value: Tensor, log_q: Tensor, direction: Tensor, sample_weigh
     Args:
         value: a scalar, not differentiated.
         log_q: ``[n, classes]``; the only one that is differentiated.
-        direction: ``[n, classes]``, not differentiated. It is kept, not copied: do not change it afterwards.
+        direction: ``[n, classes]``, not differentiated. It is kept, not copied, and scaled in place on the way
+            back: so the result can be differentiated once, and a second time is refused.
         sample_weight: ``[n]``; equal if None.
     """
     share = shares(direction, sample_weight)
@@ -242,13 +246,16 @@ class _WithDirection(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, log_q: Tensor, value: Tensor, direction: Tensor, share: Tensor) -> Tensor:
         ctx.save_for_backward(direction, share)
-        ctx.dtype = log_q.dtype
+        ctx.dtype, ctx.spent = log_q.dtype, False
         return value.clone()
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        if ctx.spent:
+            raise RuntimeError("this matching loss was differentiated already: call the matching again")
+        ctx.spent = True
         direction, share = ctx.saved_tensors
-        return (direction * (-grad * share)[:, None]).to(ctx.dtype), None, None, None
+        return direction.mul_((-grad * share)[:, None]).to(ctx.dtype), None, None, None
 
 
 def objective(cross_entropy: Tensor, matching: Tensor, lam: float) -> Tensor:

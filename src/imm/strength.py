@@ -4,6 +4,7 @@
 ``CE + λ · IMM`` with ``λ = ratio / (1 - ratio)``, over ``1 + λ``.
 """
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -38,6 +39,8 @@ def ratio_to_lam(ratio: float) -> float:
 class Linear:
     """``ratio = slope · n + intercept``, and 0 where that is negative   (Appendix lambda).
 
+    Where it is 1 or more, :meth:`ratio` refuses: no cross-entropy would be left.
+
     >>> PAPER.ratio(10)
     0.707
     """
@@ -45,9 +48,16 @@ class Linear:
     slope: float
     intercept: float
 
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.slope) and math.isfinite(self.intercept)):
+            raise ValueError(f"slope and intercept must be finite, got {self.slope} and {self.intercept}")
+
     def ratio(self, n: float) -> float:
         """The ratio at data size ``n``."""
-        return max(0.0, self.slope * n + self.intercept)
+        ratio = self.slope * n + self.intercept
+        if not ratio < 1:  # NaN too
+            raise ValueError(f"ratio must be below 1, but {self} gives {ratio} at n = {n}")
+        return max(0.0, ratio)
 
     def lam(self, n: float) -> float:
         """λ at data size ``n``."""
@@ -63,6 +73,10 @@ class Linear:
         """
         if len(sizes) != len(ratios) or len(set(sizes)) < 2:
             raise ValueError(f"a line needs two different sizes with a ratio each, got {sizes} and {ratios}")
+        if not np.isfinite(sizes).all():
+            raise ValueError(f"sizes must be finite, got {sizes}")
+        for ratio in ratios:
+            ratio_to_lam(ratio)
         slope, intercept = np.polyfit(sizes, ratios, 1)
         return cls(float(slope), float(intercept))
 

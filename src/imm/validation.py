@@ -58,6 +58,12 @@ def check_log_probabilities(log_q: Tensor, name: str = "log_q", weights: Tensor 
         raise ValueError(f"{name} must be log-probabilities (log_softmax, not logits); row 0 sums to {total:.6g}")
 
 
+def check_no_nan(by_row: Tensor, name: str) -> None:
+    """Refuses NaN in what was summed by row, ``[n]``: cheaper than looking at every class."""
+    if bool(by_row.detach().isnan().any()):
+        raise ValueError(f"{name} has NaN in row {int(by_row.detach().isnan().nonzero()[0, 0])}")
+
+
 def check_same_shape(a: Tensor, b: Tensor, names: str) -> None:
     """Refuses two tensors of different shapes; ``names`` says which two."""
     if a.shape != b.shape:

@@ -132,6 +132,11 @@ def test_no_gamma_is_no_noise(generator):
     ("call", "message"),
     [
         (lambda: Noise.uniform(4, 1.5), "gamma must be between 0 and 1, got 1.5"),
+        (lambda: Noise.uniform(0, 0.2), "n_tokens must be a whole number of at least 1, got 0"),
+        (lambda: Noise.unigram(-COUNTS, 0.2), "counts must be finite and not negative, got -3"),
+        (lambda: Noise.unigram(0 * COUNTS, 0.2), "counts must not be all zero"),
+        (lambda: Noise.kneser_ney(-COUNTS, 0.2), "counts must be finite and not negative, got -3"),
+        (lambda: Noise.kneser_ney(0 * COUNTS, 0.2), "counts must not be all zero"),
         (lambda: Noise.unigram(COUNTS, -0.1), "gamma must be between 0 and 1, got -0.1"),
         (lambda: Noise.kneser_ney(COUNTS, 2.0), "gamma0 must be between 0 and 1, got 2.0"),
         (lambda: Noise(torch.tensor([0.5, 2.0]), torch.tensor([0.5, 0.5])), "got 0.5 to 2.0"),

@@ -110,10 +110,37 @@ class TestSoftNoising:
         with pytest.raises(ValueError, match=f"gamma must be between 0 and 1, got {gamma}"):
             soft_noising(target.log(), labels, target, gamma)
 
+    @pytest.mark.parametrize(
+        ("labels", "message"),
+        [
+            ([2], r"labels \[n\], got \(5, 4\) and \(1,\)"),
+            ([[0], [1], [2], [3], [0]], r"got \(5, 4\) and \(5, 1\)"),
+            ([0, 1, 2, 3, 4], "labels must be 0 to 3, got 4"),
+            ([0, 1, 2, -100, 3], "labels must be 0 to 3, got -100"),
+            ([0.0, 1.0, 2.0, 3.0, 0.0], "labels must be integers, got torch.float32"),
+            ([True, False, True, False, True], "labels must be integers, got torch.bool"),
+        ],
+    )
+    def test_bad_labels_are_refused(self, target, labels, message):
+        with pytest.raises(ValueError, match=message) as refused:
+            soft_noising(target.log(), torch.tensor(labels), target, 0.5)
+        assert "\n" not in str(refused.value)
+
+    def test_labels_may_be_small_integers(self, target, labels):
+        found = soft_noising(target.log(), labels.to(torch.int32), target, 0.5)
+        assert found == soft_noising(target.log(), labels, target, 0.5)
+
 
 def test_label_smoothing_is_torchs(logits, labels):
     found = label_smoothing(torch.log_softmax(logits, -1), labels, 0.1)
     torch.testing.assert_close(found, cross_entropy(logits, labels, label_smoothing=0.1))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_label_smoothing_takes_half_precision_over_many_classes(dtype):
+    log_q = torch.full((2, 10_000), -math.log(10_000), dtype=dtype)
+    found = label_smoothing(log_q, torch.tensor([3, 9_999]), 0.1)
+    torch.testing.assert_close(found, -log_q[0, 0].float())
 
 
 class TestInterpolation:

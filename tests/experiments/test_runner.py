@@ -40,12 +40,7 @@ def test_result_has_what_the_design_asks_for(tmp_path):
     assert list((tmp_path / "toy").iterdir()) == [tmp_path / "toy" / "result.json"]
 
 
-def test_interrupted_it_continues_where_it_stopped(tmp_path, monkeypatch):
-    def stop_at_one(settings, piece):
-        if piece["n"] == 1:
-            raise KeyboardInterrupt
-        return run(settings, piece)
-
+def test_interrupted_it_continues_where_it_stopped(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         reproduce(replace(STUDY, run=stop_at_one), STUDY.settings, tmp_path, 1, silent)
     assert not (tmp_path / "toy" / "result.json").exists()
@@ -57,14 +52,34 @@ def test_interrupted_it_continues_where_it_stopped(tmp_path, monkeypatch):
     assert seen == [(2, 3), (3, 3)]
 
 
-def test_pieces_of_other_settings_are_not_used(tmp_path):
-    reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
+def stop_at_one(settings, piece):
+    if piece["n"] == 1:
+        raise KeyboardInterrupt
+    return run(settings, piece)
+
+
+def test_a_result_is_kept_and_not_replaced_by_one_of_other_settings(tmp_path):
+    first = reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
     CALLS.clear()
-    reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
+    assert reproduce(STUDY, STUDY.settings, tmp_path, 1, silent) == first
+    with pytest.raises(ValueError, match=r"result\.json was made with other settings"):
+        reproduce(STUDY, {**STUDY.settings, "factor": 5}, tmp_path, 1, silent)
     assert CALLS == []
+
+
+def test_pieces_of_other_settings_are_not_used_and_not_lost(tmp_path):
+    with pytest.raises(KeyboardInterrupt):
+        reproduce(replace(STUDY, run=stop_at_one), STUDY.settings, tmp_path, 1, silent)
     result = reproduce(STUDY, {**STUDY.settings, "factor": 5}, tmp_path, 1, silent)
-    assert CALLS == [3, 2, 1]
     assert [row["value"] for row in result["rows"]] == [5, 10, 15]
+    assert len(list((tmp_path / "toy" / "pieces").iterdir())) == 2
+
+
+def test_a_place_that_cannot_be_written_is_an_error_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        reproduce(STUDY, STUDY.settings, tmp_path / "file", 1, silent)
+    assert CALLS == []
 
 
 def test_several_processes_give_the_same_rows(tmp_path):
@@ -80,13 +95,24 @@ def test_a_file_that_cannot_be_finished_is_not_there(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_options_out_of_range_are_errors(tmp_path):
+    monte_carlo = replace(STUDY, settings={**STUDY.settings, "runs": 5, "seed": 0})
+    with pytest.raises(ValueError, match="runs must be from 1 to 1000000, got 0"):
+        monte_carlo.with_options(runs=0)
+    with pytest.raises(ValueError, match="seed must be from 0 to 2147483648, got -1"):
+        monte_carlo.with_options(seed=-1)
+    with pytest.raises(ValueError, match="jobs must be at least 1, got 0"):
+        reproduce(STUDY, STUDY.settings, tmp_path, 0, silent)
+    assert monte_carlo.changed(monte_carlo.with_options(runs=7)) == {"runs": 7}
+
+
 def test_an_option_that_a_study_does_not_have_is_an_error():
     with pytest.raises(ValueError, match="toy has no runs to set"):
         STUDY.with_options(runs=3)
     assert STUDY.with_options(quick=True)["sizes"] == [1]
 
 
-@pytest.mark.parametrize("damage", ["", "{", "[]", '{"settings": 1}'])
+@pytest.mark.parametrize("damage", ["", "{", "[]", "{}", '{"name": "toy"}'])
 def test_a_damaged_file_is_made_again(damage, tmp_path):
     whole = reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
     (tmp_path / "toy" / "result.json").write_text(damage)
@@ -95,16 +121,12 @@ def test_a_damaged_file_is_made_again(damage, tmp_path):
     assert json.loads((tmp_path / "toy" / "result.json").read_text()) == again
 
 
-def test_a_damaged_piece_is_made_again(tmp_path):
-    def stop_at_one(settings, piece):
-        if piece["n"] == 1:
-            raise KeyboardInterrupt
-        return run(settings, piece)
-
+@pytest.mark.parametrize("damage", ['{"row', "{}", "[]"])
+def test_a_damaged_piece_is_made_again(damage, tmp_path):
     with pytest.raises(KeyboardInterrupt):
         reproduce(replace(STUDY, run=stop_at_one), STUDY.settings, tmp_path, 1, silent)
     for path in (tmp_path / "toy" / "pieces").iterdir():
-        path.write_text(path.read_text()[:5])
+        path.write_text(damage)
     CALLS.clear()
     result = reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
     assert CALLS == [3, 2, 1]

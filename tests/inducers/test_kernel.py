@@ -1,7 +1,9 @@
 import math
 
+import numpy as np
 import pytest
 import torch
+from torch.overrides import TorchFunctionMode
 
 from imm.inducers import Kernel
 from tests import reference
@@ -121,6 +123,60 @@ def test_one_feature_may_come_as_a_vector(data):
     assert torch.equal(a.weights, b.weights)
 
 
+@pytest.mark.parametrize("n_neighbors", [None, 2])
+def test_large_integers_are_kept_apart(n_neighbors):
+    ids = torch.tensor([2**24, 2**24 + 1])
+    contexts = Kernel(ids, alpha=math.inf, n_neighbors=n_neighbors).every(ids)
+    assert contexts.index[contexts.weights > 0].tolist() == [0, 1]
+
+
+class Largest(TorchFunctionMode):
+    """How many elements the largest tensor has that is made meanwhile."""
+
+    size = 0
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        found = func(*args, **(kwargs or {}))
+        if isinstance(found, torch.Tensor):
+            self.size = max(self.size, found.numel())
+        return found
+
+
+@kinds
+def test_memory_does_not_grow_with_the_features(kind, generator):
+    data = torch.randn(30, 20, generator=generator)
+    kernel = Kernel(data, kind=kind, categorical=[3])
+    with Largest() as largest:
+        kernel.every(data)
+    assert largest.size == 30 * 30
+
+
+@pytest.mark.parametrize("n_neighbors", [None, 3])
+def test_everything_is_on_the_datas_device(data, n_neighbors):
+    """What is made elsewhere than there would be made on ``meta`` and could not be computed with."""
+    weight = torch.ones(N)
+    with torch.device("meta"):
+        kernel = Kernel(data, [1.0] * 4, categorical=[2], sample_weight=weight, n_neighbors=n_neighbors)
+        contexts = kernel.every(data)
+    assert {x.device for x in (kernel.alpha, kernel.categorical, *vars(contexts).values())} == {data.device}
+
+
+def test_arrays_and_lists_are_taken(data):
+    expected = Kernel(data, sample_weight=torch.ones(N)).every(data).weights
+    array = data.numpy()
+    array.flags.writeable = False  # as those of a data frame may be
+    for given in (array, data.tolist()):
+        assert torch.equal(Kernel(given, sample_weight=np.ones(N)).every(given).weights, expected)
+
+
+@pytest.mark.parametrize("given", [["a"], None, [[1.0], [1.0, 2.0]], np.array([["a", "b"]] * 3, dtype=object)])
+def test_another_type_is_refused(data, given):
+    for call in (Kernel, Kernel(data).every):
+        with pytest.raises(TypeError, match="short must be a tensor, an array or a list of numbers, got ") as refused:
+            call(given)
+        assert "\n" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("call", "message"),
     [
@@ -134,6 +190,7 @@ def test_one_feature_may_come_as_a_vector(data):
         (lambda x: Kernel(x, n_neighbors=0), "n_neighbors must be a whole number of at least 1, got 0"),
         (lambda x: Kernel(x, n_neighbors=41), "n_neighbors is 41, but there are only 40 rows"),
         (lambda x: Kernel(x * math.nan), "short must be finite, got nan"),
+        (lambda _: Kernel([0, 2**53 + 1]), "below 2\\^53 to be told apart, got 9007199254740993"),
         (lambda x: Kernel(x[:0]), r"not empty, got shape \(0, 4\)"),
         (lambda x: Kernel(x).every(x[:, :2]), r"must have 4 features, got shape \(40, 2\)"),
         (lambda x: Kernel(x).every(x * math.inf), "must be finite"),

@@ -71,3 +71,18 @@ def test_what_is_not_discrete_is_refused(short, message):
 def test_a_batch_of_another_width_is_refused():
     with pytest.raises(ValueError, match=r"short must be \[n, 2\], got shape \(1, 3\)"):
         Multiset(torch.tensor([[0, 1]])).every(torch.tensor([[0, 1, 2]]))
+
+
+@pytest.mark.parametrize("largest", [5, 2**40])
+def test_rows_of_integers_are_refused_where_the_data_is_integers(largest):
+    with pytest.raises(ValueError, match=r"short must be \[n\], got shape \(1, 2\)"):
+        Multiset(torch.tensor([0, largest])).every(torch.tensor([[0, 0]]))
+
+
+def test_a_data_frame_is_refused():
+    class Frame(list):
+        columns = ("age",)
+
+    for call in (Multiset, Multiset(["age"]).every):
+        with pytest.raises(TypeError, match=r"short must not be a Frame: pass its \.to_numpy\(\)"):
+            call(Frame(["age"]))

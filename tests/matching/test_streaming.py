@@ -162,3 +162,31 @@ def test_half_precision_predictions_are_averaged_in_float32(generator):
     loss = matching(log_q, torch.zeros(64, dtype=torch.int64), target)
     assert loss.dtype == torch.float32
     torch.testing.assert_close(matching.induced[0], log_q.float().exp().mean(0))
+
+
+@pytest.mark.parametrize("bad", [float("nan"), 5.0])
+def test_a_bad_row_is_refused_before_anything_is_kept(bad):
+    matching = Streaming(3, 2, memory=10.0)
+    log_q = torch.full((3, 2), 0.5).log()
+    matching(log_q, torch.tensor([0, 1, 2]), log_q.exp())
+    before = {name: value.clone() for name, value in matching.state_dict().items()}
+    worse = log_q.clone()
+    worse[2, 0] = bad
+    with pytest.raises(ValueError, match="log-probabilities in every row; those of short context 2"):
+        matching(worse, torch.tensor([0, 1, 2]), log_q.exp())
+    for name, value in matching.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+def test_another_number_of_classes_is_refused():
+    log_q = torch.full((1, 3), 1 / 3).log()
+    with pytest.raises(ValueError, match=r"log_q must be \[n, 2\], got shape \(1, 3\)"):
+        Streaming(3, 2, memory=10.0)(log_q, torch.tensor([0]), log_q.exp())
+
+
+def test_a_second_differentiation_is_refused():
+    log_q = torch.full((1, 2), 0.5).log().requires_grad_()
+    loss = Streaming(1, 2, memory=10.0)(log_q, torch.tensor([0]), log_q.detach().exp())
+    loss.backward(retain_graph=True)
+    with pytest.raises(RuntimeError, match="differentiated already"):
+        loss.backward()

@@ -1,8 +1,9 @@
+import json
 import re
 
 import pytest
 
-from imm.experiments import Figure, write_whole
+from imm.experiments import Figure, Study, write_whole
 from imm.report import draw, markdown, records, write_all, write_page
 
 RESULT = {
@@ -19,6 +20,7 @@ RESULT = {
     "versions": {"imm": "0"},
 }
 FIGURE = Figure(x="n", x_label="n", y_label="accuracy")
+STUDY = Study("toy", "A toy", {"runs": 3}, {}, pieces=lambda _: [], run=lambda *_: [], figure=FIGURE)
 
 
 def test_the_papers_figure_stands_beside_ours_with_the_difference():
@@ -45,10 +47,8 @@ def test_a_mean_outside_its_percentiles_still_draws():
 
 
 def test_page_is_self_contained_and_escapes(tmp_path):
-    import json
-
     write_whole(tmp_path / "toy" / "result.json", json.dumps(RESULT))
-    write_all(RESULT, FIGURE, tmp_path / "toy")
+    write_all(RESULT, STUDY, tmp_path / "toy")
     page = write_page(tmp_path).read_text()
     assert "A &lt;b&gt;toy&lt;/b&gt;" in page
     assert "75.25 [66, 81]" in page
@@ -57,13 +57,16 @@ def test_page_is_self_contained_and_escapes(tmp_path):
 
 
 def test_the_same_result_gives_the_same_files(tmp_path):
-    first = [path.read_bytes() for path in write_all(RESULT, FIGURE, tmp_path / "a")]
-    assert first == [path.read_bytes() for path in write_all(RESULT, FIGURE, tmp_path / "b")]
+    first = [path.read_bytes() for path in write_all(RESULT, STUDY, tmp_path / "a")]
+    assert first == [path.read_bytes() for path in write_all(RESULT, STUDY, tmp_path / "b")]
 
 
 def test_no_results_and_a_broken_one_are_named(tmp_path):
     with pytest.raises(ValueError, match=r"no result\.json below"):
         write_page(tmp_path)
-    write_whole(tmp_path / "x" / "result.json", "{}")
-    with pytest.raises(ValueError, match=r"x/result\.json is not a result"):
-        write_page(tmp_path)
+    without = [{key: value for key, value in RESULT.items() if key != name} for name in RESULT if name != "paper"]
+    for broken in ({}, [], {**RESULT, "rows": []}, *without):
+        write_whole(tmp_path / "x" / "result.json", json.dumps(broken))
+        with pytest.raises(ValueError, match=r"x/result\.json is not a result"):
+            write_page(tmp_path)
+    assert not (tmp_path / "index.html").exists()

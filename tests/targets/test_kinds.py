@@ -48,6 +48,28 @@ class TestClassifier:
         with pytest.raises(ValueError, match="not fitted"):
             Classifier(LogisticRegression())
 
+    def test_a_model_need_not_be_scikit_learns(self):
+        class Coin:
+            classes_ = ("head", "tail")
+
+            def predict_proba(self, rows):
+                return [[0.25, 0.75]] * len(rows)
+
+        assert Classifier(Coin(), classes=["tail", "head"])(X[:1]).tolist() == [[0.75, 0.25]]
+
+    @pytest.mark.parametrize("fitted", [{}, {"classes_": None}])
+    def test_a_model_without_classes_is_refused(self, fitted):
+        model = type("Coin", (), {"predict_proba": None, **fitted})()
+        with pytest.raises(TypeError, match="must be fitted and have classes_; Coin has not"):
+            Classifier(model)
+
+    @pytest.mark.parametrize("columns", [["age"], [1], [0, -2]])
+    def test_columns_that_an_array_has_not_are_refused(self, columns):
+        old = LogisticRegression().fit(X, [0, 0, 1, 1])
+        with pytest.raises(ValueError, match=r"array of shape \(4, 1\) \(names .*, got ") as refused:
+            Classifier(old, columns=columns)(X)
+        assert str(refused.value).endswith(f"got {columns}")
+
     def test_missing_named_columns_are_refused(self):
         class Frame:
             columns = ("age",)
@@ -70,6 +92,11 @@ class TestScores:
         scores = Scores([[0.2, 0.8]], ["a", "b"], scores_classes=["b", "a"])
         torch.testing.assert_close(scores(torch.tensor([0])), torch.tensor([[0.8, 0.2]]))
 
+    def test_a_series_that_cannot_be_written_to_is_copied(self):
+        series = np.array([0.25, 1.0], dtype=np.float32)  # float32: nothing else would copy it
+        series.flags.writeable = False
+        assert Scores(series, ["a", "b"])(torch.tensor([0])).tolist() == [[0.75, 0.25]]
+
     @pytest.mark.parametrize("row", [2, -1])
     def test_a_row_without_score_is_refused(self, row):
         with pytest.raises(ValueError, match=f"row {row} has no score: there are 2"):
@@ -78,7 +105,8 @@ class TestScores:
     @pytest.mark.parametrize(
         ("scores", "message"),
         [
-            ([0.5, 1.2], "row 1 has the negative value -0.2"),
+            ([0.5, 1.2], "scores must be between 0 and 1, got 1.2 in row 1"),
+            ([-0.25], "scores must be between 0 and 1, got -0.25 in row 0"),
             ([0.5, math.nan], "row 1 has NaN"),
             ([[0.5, 0.4]], "row 0 sums to 0.9"),
             ([[0.2, 0.3, 0.5]], r"got shape \(1, 3\)"),
@@ -102,7 +130,7 @@ class TestTable:
     @pytest.mark.parametrize(
         ("rows", "message"),
         [
-            ({"x": [0.5, 0.6]}, "row 0 sums to 1.1"),
+            ({"x": [0.5, 0.5], "y": [0.5, 0.6]}, "row 'y' must be probabilities; it sums to 1.1"),
             ({"x": [0.5, 0.5], "y": [1.0]}, r"row 'y' must have 2 probabilities, got shape \(1,\)"),
             ({"x": [[0.5, 0.5]]}, r"row 'x' must have 2 probabilities, got shape \(1, 2\)"),
             ({}, "rows is empty"),

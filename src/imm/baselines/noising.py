@@ -6,7 +6,7 @@ from typing import Literal
 import torch
 from torch import Generator, Tensor
 
-from imm.validation import check_fraction, check_probabilities, check_same_shape
+from imm.validation import check_count, check_fraction, check_probabilities, check_same_shape, check_weights
 
 Where = Literal["context", "prediction", "both"]
 
@@ -33,11 +33,13 @@ class Noise:
     @classmethod
     def uniform(cls, n_tokens: int, gamma: float) -> "Noise":
         """Every token alike, everywhere as often."""
+        n_tokens = check_count(n_tokens, "n_tokens")
         return cls(torch.full((n_tokens,), check_fraction(gamma, "gamma")), torch.full((n_tokens,), 1 / n_tokens))
 
     @classmethod
     def unigram(cls, counts: Tensor, gamma: float) -> "Noise":
         """Tokens by their frequency in bigram counts ``c(x, y)``, ``[contexts, tokens]``; everywhere as often."""
+        check_weights(counts.flatten(), "counts")
         tokens = counts.sum(0).to(torch.get_default_dtype())
         return cls(torch.full((len(counts),), check_fraction(gamma, "gamma")), tokens / tokens.sum())
 
@@ -48,6 +50,7 @@ class Noise:
         A context that never occurs has γ = 0.
         """
         check_fraction(gamma0, "gamma0")
+        check_weights(counts.flatten(), "counts")
         kinds = (counts > 0).to(torch.get_default_dtype())
         total = counts.sum(1).to(kinds.dtype)
         gamma = torch.where(total > 0, gamma0 * kinds.sum(1) / total.clamp(min=1), 0.0)

@@ -40,23 +40,40 @@ def soft_noising(log_q: Tensor, labels: Tensor, target: Tensor, gamma: Tensor | 
 
     Args:
         log_q: ``[n, classes]``, differentiated.
-        labels: ``[n]`` int64.
+        labels: ``[n]`` integers, 0 to ``classes - 1``.
         target: ``[n, classes]``.
         gamma: one number or ``[n]``.
     """
     check_same_shape(log_q, target, "log_q and target")
     check_log_probabilities(log_q)
     check_probabilities(target, "target")
+    _check_labels(labels, log_q)
     log_q = log_q.to(torch.promote_types(log_q.dtype, torch.float32))
     share = torch.as_tensor(gamma, dtype=log_q.dtype)
     if not bool(((share >= 0) & (share <= 1)).all()):
         raise ValueError(f"gamma must be between 0 and 1, got {gamma}")
     share = share.expand(len(labels))[:, None]
-    soft = (1 - share) * one_hot(labels, log_q.shape[-1]) + share * target.to(log_q.dtype)
+    soft = (1 - share) * one_hot(labels.long(), log_q.shape[-1]) + share * target.to(log_q.dtype)
     return tampered_cross_entropy(log_q, soft, torch.ones_like(soft)).mean()
 
 
 def label_smoothing(log_q: Tensor, labels: Tensor, smoothing: float) -> Tensor:
     """:func:`soft_noising` towards the uniform distribution."""
     check_fraction(smoothing, "smoothing")
-    return soft_noising(log_q, labels, torch.full_like(log_q, 1 / log_q.shape[-1]), smoothing)
+    # In float32 at least: many times a rounded 1 / classes is not one.
+    dtype = torch.promote_types(log_q.dtype, torch.float32)
+    return soft_noising(log_q, labels, torch.full_like(log_q, 1 / log_q.shape[-1], dtype=dtype), smoothing)
+
+
+def _check_labels(labels: Tensor, log_q: Tensor) -> None:
+    n_classes = log_q.shape[-1]
+    if log_q.ndim != 2 or labels.shape != log_q.shape[:1]:
+        raise ValueError(
+            f"log_q must be [n, classes] and labels [n], got {tuple(log_q.shape)} and {tuple(labels.shape)}"
+        )
+    if labels.dtype == torch.bool or labels.is_floating_point():
+        raise ValueError(f"labels must be integers, got {labels.dtype}")
+    labels = labels.long()
+    outside = (labels < 0) | (labels >= n_classes)
+    if outside.any():
+        raise ValueError(f"labels must be 0 to {n_classes - 1}, got {labels[outside][0].item()}")

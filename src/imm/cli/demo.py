@@ -12,8 +12,8 @@ from rich.table import Table
 
 def demo(
     out: Annotated[Path, typer.Option(help="Where the figure, the table and the page are written.")] = Path("imm-demo"),
-    seed: Annotated[int, typer.Option(min=0, help="Of the draws of rows.")] = 0,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
+    seed: Annotated[int, typer.Option(help="Of the draws of rows.")] = 0,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
     as_json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
 ) -> None:
     """An old model on few features, few new rows with all: every way to use it, side by side."""
@@ -25,13 +25,13 @@ def demo(
     settings = STUDY.with_options(seed=seed)
     with bar("demo") as progress:
         result = reproduce(STUDY, settings, out, jobs, progress)
-        paths = write_all(result, STUDY.figure, out / STUDY.name)
+        paths = write_all(result, STUDY, out / STUDY.name)
     page = write_page(out)
     if as_json:
         typer.echo(json.dumps(result, indent=1))
         return
     Console().print(_table(result))
-    typer.echo("\n".join(f"Written: {path}" for path in (*paths, page)))
+    typer.echo("\n".join(f"Written: {path}" for path in (out / STUDY.name / "result.json", *paths, page)))
 
 
 def _table(result: dict[str, Any]) -> Table:

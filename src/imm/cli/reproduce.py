@@ -14,9 +14,9 @@ def reproduce(
     names: Annotated[list[str] | None, typer.Argument(help="What to reproduce, or `all`.", show_default=False)] = None,
     list_names: Annotated[bool, typer.Option("--list", help="Name what can be reproduced, and stop.")] = False,
     quick: Annotated[bool, typer.Option("--quick", help="A smaller version that takes seconds.")] = False,
-    runs: Annotated[int | None, typer.Option(min=1, help="Monte-Carlo runs.", show_default=False)] = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Processes.")] = os.cpu_count() or 1,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of all random numbers.", show_default=False)] = None,
+    runs: Annotated[int | None, typer.Option(help="Monte-Carlo runs.", show_default=False)] = None,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
+    seed: Annotated[int | None, typer.Option(help="Of all random numbers.", show_default=False)] = None,
     out: Annotated[Path, typer.Option(help="Where results are written, a folder for each name.")] = Path("out"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
@@ -29,7 +29,7 @@ def reproduce(
         typer.echo("\n".join(f"{study.name:{width}}  {study.title}" for study in STUDIES))
         return
     studies = {study.name: study for study in STUDIES}
-    wanted = list(studies) if names == ["all"] else list(dict.fromkeys(names or ()))
+    wanted = list(studies) if "all" in (names or ()) else list(dict.fromkeys(names or ()))
     unknown = [name for name in wanted if name not in studies]
     if unknown or not wanted:
         given = f"no study is called {unknown[0]!r}" if unknown else "name at least one study, or `all`"
@@ -44,10 +44,10 @@ def reproduce(
     for name in wanted:
         with bar(name) as progress:
             result = run(studies[name], settings[name], out, jobs, progress)
-            write_all(result, studies[name].figure, out / name)
+            write_all(result, studies[name], out / name)
         results.append(result)
         if not as_json:
-            typer.echo(markdown(result))
+            typer.echo(markdown(result, studies[name].changed(settings[name])))
             typer.echo(f"Written to {out / name}\n")
     if as_json:
         typer.echo(json.dumps(results if len(results) > 1 else results[0], indent=1))

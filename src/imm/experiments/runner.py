@@ -1,11 +1,13 @@
 """Runs a study piece by piece, so that an interrupted one continues where it stopped."""
 
+import contextlib
 import hashlib
 import json
 import multiprocessing
 import os
-import shutil
 import signal
+import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -24,18 +26,26 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
     """Runs what is missing and writes ``out/NAME/result.json``; gives its content.
 
     Finished pieces stay in ``out/NAME/pieces`` until the result is whole; a piece made under other settings is
-    not used, nor is a damaged one. A result that is already there under the same settings is kept as it is.
+    not used, nor is a damaged one. A result that is already there is kept as it is: under the same settings it is the
+    answer, under others an error.
     """
+    if jobs < 1:
+        raise ValueError(f"jobs must be at least 1, got {jobs}")
     folder = out / study.name
     target = folder / "result.json"
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass  # a folder that cannot be written to is an error now, not after the work
     wanted = json.loads(json.dumps(dict(settings)))
-    kept = _read(target)
-    if kept is not None and kept.get("settings") == wanted:
-        progress(1, 1)
-        return kept
+    kept = _read(target, "settings", "rows")
+    if kept is not None:
+        if kept["settings"] == wanted:
+            progress(1, 1)
+            return kept
+        raise ValueError(f"{target} was made with other settings; remove it, or name another folder with --out")
     pieces = list(study.pieces(settings))
     paths = [folder / "pieces" / f"{_digest(wanted, piece)}.json" for piece in pieces]
-    parts = {i: part for i, path in enumerate(paths) if (part := _read(path)) is not None}
+    parts = {i: part for i, path in enumerate(paths) if (part := _read(path, "rows", "seconds"))}
     progress(len(parts), len(pieces))
     # Studies name their pieces from small to large; begun with the largest, no processor is idle at the end.
     missing = [i for i in reversed(range(len(pieces))) if i not in parts]
@@ -57,17 +67,20 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
         "versions": {name: version(name) for name in ("imm", "torch", "numpy", "scipy", "scikit-learn")},
     }
     write_whole(target, json.dumps(result, indent=1) + "\n")
-    shutil.rmtree(folder / "pieces", ignore_errors=True)
+    for path in paths:
+        path.unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # pieces of other settings may wait there to be continued
+        (folder / "pieces").rmdir()
     return result
 
 
-def _read(path: Path) -> dict[str, Any] | None:
+def _read(path: Path, *keys: str) -> dict[str, Any] | None:
     """What was written there, or None if nothing was, or it was damaged since."""
     try:
         content = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):
         return None
-    return content if isinstance(content, dict) else None
+    return content if isinstance(content, dict) and content.keys() >= set(keys) else None
 
 
 def _digest(settings: dict[str, Any], piece: Row) -> str:
@@ -85,8 +98,23 @@ def _compute(
         # spawn: a forked torch would inherit the parent's thread pool and can hang.
         threads = max(1, (os.cpu_count() or 1) // jobs)
         context = multiprocessing.get_context("spawn")
-        with context.Pool(min(jobs, len(work)), initializer=_start_worker, initargs=(threads,)) as pool:
+        with _ignoring_interrupts():
+            pool = context.Pool(min(jobs, len(work)), initializer=_use_threads, initargs=(threads,))
+        with pool:
             yield from pool.imap_unordered(_Work.do, work)
+
+
+@contextlib.contextmanager
+def _ignoring_interrupts() -> Iterator[None]:
+    """What is started inside never hears Ctrl-C: it is the parent's to answer."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals reach the main thread only
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 @dataclass(frozen=True)
@@ -104,8 +132,7 @@ class _Work:
         return self.number, rows, time.perf_counter() - start
 
 
-def _start_worker(threads: int) -> None:
+def _use_threads(threads: int) -> None:
     import torch
 
     torch.set_num_threads(threads)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the parent's to answer

@@ -65,5 +65,12 @@ class Study:
             if value is not None:
                 if key not in settings:
                     raise ValueError(f"{self.name} has no {key} to set: it is not a Monte-Carlo study")
+                least, most = (1, 10**6) if key == "runs" else (0, 2**31)
+                if not least <= value <= most:
+                    raise ValueError(f"{key} must be from {least} to {most}, got {value}")
                 settings[key] = value
         return settings
+
+    def changed(self, settings: Settings) -> Settings:
+        """What of these settings is not the study's own: a ``--quick`` result is not taken for a full one."""
+        return {key: value for key, value in settings.items() if value != self.settings.get(key)}

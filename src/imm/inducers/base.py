@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+import numpy as np
+import torch
 from torch import Generator, Tensor
 
 
@@ -13,10 +15,23 @@ class Contexts:
     Attributes:
         index: ``[n, k]`` int64; which row of the data (or which state of a belief) is the extended context.
         weights: ``[n, k]``, not negative, each row sums to one. Padding has weight zero and index zero.
+
+    A :class:`Multiset`'s are on the CPU, a :class:`Kernel`'s and a :class:`Belief`'s where its data is.
     """
 
     index: Tensor
     weights: Tensor
+
+
+def as_tensor(given: Any, name: str) -> Tensor:
+    """A tensor as it is; an array, a series or a list of numbers copied into one."""
+    if isinstance(given, Tensor):
+        return given
+    try:
+        return torch.as_tensor(np.array(given))
+    except (TypeError, ValueError, RuntimeError):
+        shown = " ".join(repr(given).split())[:60]
+        raise TypeError(f"{name} must be a tensor, an array or a list of numbers, got {shown}") from None
 
 
 class Inducer(Protocol):

@@ -1,9 +1,10 @@
 """A distribution of extended contexts that the user gives."""
 
 import torch
+from numpy.typing import ArrayLike
 from torch import Generator, Tensor
 
-from imm.inducers.base import Contexts
+from imm.inducers.base import Contexts, as_tensor
 from imm.validation import check_count, check_probabilities
 
 
@@ -21,27 +22,31 @@ class Belief:
         tensor([[0, 1]])
     """
 
-    def __init__(self, probabilities: Tensor) -> None:
+    def __init__(self, probabilities: Tensor | ArrayLike) -> None:
+        probabilities = as_tensor(probabilities, "probabilities")
         if probabilities.ndim != 2:
             raise ValueError(f"probabilities must be [n_short, n_extended], got shape {tuple(probabilities.shape)}")
         check_probabilities(probabilities, "probabilities")
         self.probabilities = probabilities
 
-    def _rows(self, short: Tensor) -> Tensor:
-        n_short = len(self.probabilities)
+    def _rows(self, short: Tensor | ArrayLike) -> Tensor:
+        n_short, short = len(self.probabilities), as_tensor(short, "short")
         if short.numel() == 0:
             raise ValueError("short is an empty batch")
+        if short.ndim != 1 or short.dtype == torch.bool or short.is_floating_point():
+            raise ValueError(f"short must be integers [n], got {short.dtype} of shape {tuple(short.shape)}")
+        short = short.long()  # torch cannot compare uint16
         unseen = (short < 0) | (short >= n_short)
         if unseen.any():
             raise ValueError(f"short context {short[unseen][0].item()} is not in the belief's 0 to {n_short - 1}")
         return self.probabilities[short]
 
-    def every(self, short: Tensor) -> Contexts:
+    def every(self, short: Tensor | ArrayLike) -> Contexts:
         """Every extended context, with the belief as weights."""
         weights = self._rows(short)
         return Contexts(torch.arange(weights.shape[1], device=weights.device).expand(weights.shape), weights)
 
-    def draw(self, short: Tensor, n_contexts: int, generator: Generator | None = None) -> Contexts:
+    def draw(self, short: Tensor | ArrayLike, n_contexts: int, generator: Generator | None = None) -> Contexts:
         """``n_contexts`` draws from the belief."""
         k = check_count(n_contexts, "n_contexts")
         rows = self._rows(short)

@@ -5,11 +5,11 @@ from typing import Literal
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
 from torch import Generator, Tensor
 
-from imm.inducers.base import Contexts
+from imm.inducers.base import Contexts, as_tensor
 from imm.validation import check_count, check_weights
 
 
@@ -22,7 +22,8 @@ class Kernel:
     and 1 where not. ``1/α_j`` is the bandwidth; ``α_j = inf`` asks for equality.
 
     Args:
-        short: ``[N]`` or ``[N, d]``, the short features of the data; categories as numbers.
+        short: ``[N]`` or ``[N, d]``, the short features of the data; categories as numbers. Integers are compared
+            in float64. The contexts are on its device.
         alpha: one number for all short features, or one for each.
         kind: ``"laplace"`` (the paper's) or ``"gaussian"``.
         categorical: which of the ``d`` features are categories.
@@ -38,11 +39,11 @@ class Kernel:
 
     def __init__(
         self,
-        short: Tensor,
+        short: Tensor | ArrayLike,
         alpha: float | Sequence[float] = 1.0,
         kind: Literal["laplace", "gaussian"] = "laplace",
         categorical: Sequence[int] = (),
-        sample_weight: Tensor | None = None,
+        sample_weight: Tensor | ArrayLike | None = None,
         n_neighbors: int | None = None,
     ) -> None:
         if kind not in ("laplace", "gaussian"):
@@ -51,11 +52,12 @@ class Kernel:
         self.short = _columns(short)
         n, d = self.short.shape
         if sample_weight is not None:
+            sample_weight = as_tensor(sample_weight, "sample_weight").to(self.short.device)
             check_weights(sample_weight, "sample_weight")
             if sample_weight.shape != (n,):
                 raise ValueError(f"sample_weight must be [{n}], got shape {tuple(sample_weight.shape)}")
         self.sample_weight = sample_weight
-        self.alpha = torch.as_tensor(alpha, dtype=self.short.dtype)
+        self.alpha = torch.as_tensor(alpha, dtype=self.short.dtype, device=self.short.device)
         if self.alpha.shape not in ((), (1,), (d,)):
             raise ValueError(f"alpha must be one number or {d}, got {alpha}")
         self.alpha = self.alpha.expand(d)
@@ -63,23 +65,30 @@ class Kernel:
             raise ValueError(f"alpha must not be negative, got {alpha}")
         if any(not 0 <= j < d for j in categorical):
             raise ValueError(f"categorical must name short features 0 to {d - 1}, got {list(categorical)}")
-        self.categorical = torch.zeros(d, dtype=torch.bool)
+        self.categorical = torch.zeros(d, dtype=torch.bool, device=self.short.device)
         self.categorical[list(categorical)] = True
         self._neighbors = None if n_neighbors is None else _Neighbors(self, check_count(n_neighbors, "n_neighbors"))
 
     def _log_kernel(self, short: Tensor, other: Tensor) -> Tensor:
-        """``log w`` between rows of two tensors that broadcast, ``[..., d]`` each."""
-        distance = torch.where(self.categorical, (short != other).to(short.dtype), (short - other).abs())
-        scaled = torch.where(distance == 0, 0.0, self.alpha * distance)  # inf · 0 = 0: equal is equal
-        return -scaled.sum(-1) if self.kind == "laplace" else -0.5 * scaled.square().sum(-1)
+        """``log w`` between rows of two tensors that broadcast, ``[..., d]`` each.
 
-    def every(self, short: Tensor) -> Contexts:
+        One feature at a time: ``[n, N, d]`` would not fit where ``[n, N]`` does.
+        """
+        total = short.new_zeros(())
+        for j, (alpha, categorical) in enumerate(zip(self.alpha, self.categorical, strict=True)):
+            a, b = short[..., j], other[..., j]
+            distance = (a != b).to(a.dtype) if categorical else (a - b).abs()
+            scaled = torch.where(distance == 0, 0.0, alpha * distance)  # inf · 0 = 0: equal is equal
+            total = total + (scaled if self.kind == "laplace" else 0.5 * scaled.square())
+        return -total
+
+    def every(self, short: Tensor | ArrayLike) -> Contexts:
         """All rows, or the nearest ones, with kernel weights."""
-        short = _columns(short).to(self.short.dtype)
+        short = _columns(short).to(self.short)
         if short.shape[1] != self.short.shape[1]:
             raise ValueError(f"short must have {self.short.shape[1]} features, got shape {tuple(short.shape)}")
         if self._neighbors is None:
-            index = torch.arange(len(self.short)).expand(len(short), -1)
+            index = torch.arange(len(self.short), device=short.device).expand(len(short), -1)
             log_w = self._log_kernel(short[:, None], self.short)
         else:
             index = self._neighbors.find(short)
@@ -92,7 +101,7 @@ class Kernel:
         # Softmax rather than exp and divide: a far short context would underflow to 0 / 0.
         return Contexts(index, torch.softmax(log_w, -1))
 
-    def draw(self, short: Tensor, n_contexts: int, generator: Generator | None = None) -> Contexts:
+    def draw(self, short: Tensor | ArrayLike, n_contexts: int, generator: Generator | None = None) -> Contexts:
         """``n_contexts`` rows for each short context, drawn with kernel weights."""
         k = check_count(n_contexts, "n_contexts")
         every = self.every(short)
@@ -106,7 +115,7 @@ class _Neighbors:
     def __init__(self, kernel: Kernel, n_neighbors: int) -> None:
         self._kernel = kernel
         self._order = 1 if kernel.kind == "laplace" else 2
-        short = kernel.short.numpy()
+        short = kernel.short.cpu().numpy()
         if n_neighbors > len(short):
             raise ValueError(f"n_neighbors is {n_neighbors}, but there are only {len(short)} rows")
         self._k = n_neighbors
@@ -134,15 +143,18 @@ class _Neighbors:
 
     def find(self, short: Tensor) -> Tensor:
         """``[n, k]`` row numbers, nearest first."""
-        _, index = self._tree.query(self._embed(short.numpy()), k=self._k, p=self._order, workers=-1)
-        return torch.from_numpy(np.asarray(index, dtype=np.int64).reshape(len(short), self._k))
+        _, index = self._tree.query(self._embed(short.cpu().numpy()), k=self._k, p=self._order, workers=-1)
+        return torch.from_numpy(np.asarray(index, dtype=np.int64).reshape(len(short), self._k)).to(short.device)
 
 
-def _columns(short: Tensor) -> Tensor:
+def _columns(short: Tensor | ArrayLike) -> Tensor:
     """``[n, d]`` in floating point; refuses what is empty or not finite."""
+    short = as_tensor(short, "short")
     if short.ndim not in (1, 2) or short.numel() == 0:
         raise ValueError(f"short must be [n] or [n, d] and not empty, got shape {tuple(short.shape)}")
-    values = short if short.is_floating_point() else short.to(torch.get_default_dtype())
+    values = short if short.is_floating_point() else short.double()  # float32 would merge 2^24 and 2^24 + 1
+    if values is not short and bool((values.abs() >= 2**53).any()):
+        raise ValueError(f"short must be below 2^53 to be told apart, got {short[values.abs() >= 2**53][0].item()}")
     if not bool(values.isfinite().all()):
         raise ValueError(f"short must be finite, got {values[~values.isfinite()][0].item()}")
     return values.reshape(len(values), -1)

@@ -22,6 +22,8 @@ class Multiset:
         short: the short context of each of ``N`` data rows: integers ``[N]``, integers ``[N, m]`` (the last
             ``m`` tokens, say), or a sequence of ``N`` hashable things.
 
+    Contexts are on the CPU, wherever ``short`` is.
+
     The index is two integer arrays (CSR): ``rows``, the ``N`` row numbers sorted by short context, and
     ``offsets``, where each short context's rows begin. Building it takes one counting sort, linear in ``N``
     where short contexts are integers below ``4 N``.
@@ -35,6 +37,7 @@ class Multiset:
     """
 
     def __init__(self, short: Short) -> None:
+        _refuse_frame(short)
         if len(short) == 0:
             raise ValueError("short is empty: a multiset needs at least one row")
         self._vocabulary = _vocabulary(short)
@@ -53,6 +56,7 @@ class Multiset:
 
     def encode(self, short: Short) -> Tensor:
         """The code in ``[0, len(self))`` of each short context, ``[n]`` int64: one number a group."""
+        _refuse_frame(short)
         if len(short) == 0:
             raise ValueError("short is an empty batch")
         return torch.from_numpy(self._vocabulary.encode(short).astype(np.int64, copy=False))
@@ -97,6 +101,8 @@ class _Dense:
 
     def encode(self, short: Short) -> NDArray[Any]:
         codes = _integers(short)
+        if codes.ndim != 1:
+            raise ValueError(f"short must be [n], got shape {codes.shape}")
         outside = (codes < 0) | (codes >= self._size)
         if outside.any():
             raise ValueError(f"short context {_show(codes[outside.argmax()])} does not occur in the data")
@@ -116,7 +122,7 @@ class _Sorted:
     def encode(self, short: Short) -> NDArray[Any]:
         given = _integers(short)
         if given.shape[1:] != self._width:
-            raise ValueError(f"short must be [n, {', '.join(map(str, self._width))}], got shape {given.shape}")
+            raise ValueError(f"short must be [{', '.join(map(str, ('n', *self._width)))}], got shape {given.shape}")
         keys = _as_keys(given)
         codes = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
         unseen = self._keys[codes] != keys
@@ -152,6 +158,12 @@ def _vocabulary(short: Short) -> _Dense | _Sorted | _Hashed:
     if values.ndim == 1 and values.min() >= 0 and values.max() < max(4 * len(values), 1024):
         return _Dense(int(values.max()))
     return _Sorted(values)
+
+
+def _refuse_frame(short: Any) -> None:
+    """A data frame is a sequence of its columns' names, not of its rows."""
+    if hasattr(short, "columns"):
+        raise TypeError(f"short must not be a {type(short).__name__}: pass its .to_numpy()")
 
 
 def _integers(short: Any) -> NDArray[Any]:

@@ -29,7 +29,8 @@ class Sampled:
     Args:
         inducer: what gives the extended contexts.
         n_contexts: k; with None every extended context is used, and the result is that of
-            :class:`~imm.matching.Exact`.
+            :class:`~imm.matching.Exact`. Give a number under DistributedDataParallel: the processes must replay
+            equally often.
         chunk: how many contexts are run at once.
         generator: makes the draws reproducible.
     """
@@ -85,7 +86,8 @@ class Sampled:
         risk = functional.matching_loss(log_induced, target, sample_weight)
         share = -lam * functional.shares(log_induced, sample_weight)[:, None]
         for piece, fingerprint in zip(self._pieces(contexts), fingerprints, strict=True):
-            _replay(evaluate(log_q, _rows(piece), piece), fingerprint, log_induced, target, piece.weights * share)
+            factor = share * piece.weights.to(share)
+            _replay(evaluate(log_q, _rows(piece), piece), fingerprint, log_induced, target, factor)
         return risk
 
     def _pieces(self, contexts: Contexts) -> Iterator[Contexts]:
@@ -104,7 +106,7 @@ class Sampled:
             fingerprints.append(log_piece[..., 0].clone())
             log_piece = log_piece.to(torch.promote_types(log_piece.dtype, torch.float32))
             # The pieces' weights sum to one only together, and a piece may have none at all in some rows.
-            log_part = torch.logsumexp(log_piece + piece.weights.to(log_piece.dtype).log()[..., None], 1)
+            log_part = torch.logsumexp(log_piece + piece.weights.to(log_piece).log()[..., None], 1)
             log_sum = log_part if log_sum is None else torch.logaddexp(log_sum, log_part)
         assert log_sum is not None
         return log_sum, fingerprints
@@ -125,5 +127,5 @@ def _replay(log_piece: Tensor, fingerprint: Tensor, log_induced: Tensor, target:
 
 def _check_replay(log_piece: Tensor, fingerprint: Tensor) -> None:
     """Refuses a model that answers the replay otherwise than the first pass: its crosstalk would be wrong."""
-    if not torch.allclose(log_piece.detach()[..., 0], fingerprint, rtol=1e-2, atol=1e-2):
+    if not torch.allclose(log_piece.detach()[..., 0], fingerprint, rtol=1e-2, atol=1e-2, equal_nan=True):
         raise RuntimeError("log_q gave other predictions on the replay: put the model in evaluation mode (dropout?)")

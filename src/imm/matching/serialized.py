@@ -68,8 +68,8 @@ class Serialized(nn.Module):
             short: the short context of each training row.
         """
         rows = torch.arange(len(short))
-        self.log_stale = log_q(rows, rows)
-        self.log_induced = self._exact.log_induced(log_q, short)
+        # Both, or neither if the model fails.
+        self.log_stale, self.log_induced = log_q(rows, rows), self._exact.log_induced(log_q, short)
 
     def forward(self, log_q: Tensor, rows: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """The loss of one step; see :func:`imm.functional.corrected_loss` for its value and gradient.

@@ -6,6 +6,7 @@ from torch.nn.functional import embedding_bag
 
 from imm import functional
 from imm.validation import (
+    LOGITS_TOLERANCE,
     check_count,
     check_log_probabilities,
     check_not_negative,
@@ -35,7 +36,8 @@ class Streaming(nn.Module):
         n_classes: how many classes.
         memory: K, in predictions; infinite for the mean of everything seen.
 
-    The state (``state_dict``) is ``Q̂``, ``[n_short, n_classes]``, and the counts.
+    The state (``state_dict``) is ``Q̂``, ``[n_short, n_classes]`` probabilities in float32, and the counts. A ``Q``
+    below 1e-38 is zero there: it adds nothing to the gradient, and its share of the risk stops growing at 87 nats.
     """
 
     induced: Tensor
@@ -46,7 +48,7 @@ class Streaming(nn.Module):
         self.memory = memory if memory == float("inf") else check_not_negative(memory, "memory")
         shape = check_count(n_short, "n_short"), check_count(n_classes, "n_classes")
         self.register_buffer("induced", torch.zeros(shape))
-        self.register_buffer("count", torch.zeros(n_short))
+        self.register_buffer("count", torch.zeros(shape[0]))
 
     def forward(self, log_q: Tensor, short: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Updates ``Q̂`` and gives the loss; see :func:`imm.functional.corrected_loss`.
@@ -58,6 +60,8 @@ class Streaming(nn.Module):
             sample_weight: ``[n]``; a weight of 2 counts as the row twice, in ``Q̂`` too.
         """
         check_log_probabilities(log_q)
+        if log_q.ndim != 2 or log_q.shape[1] != self.induced.shape[1]:
+            raise ValueError(f"log_q must be [n, {self.induced.shape[1]}], got shape {tuple(log_q.shape)}")
         check_same_shape(log_q, target, "log_q and target")
         check_probabilities(target, "target")
         check_same_shape(short, log_q[:, 0], "short and rows")
@@ -94,6 +98,13 @@ class Streaming(nn.Module):
         beta = torch.maximum(m / (self.count[groups.short] + m), m / (m + self.memory))
         induced = self.induced.index_select(0, groups.short).mul_((1 - beta)[:, None])
         induced += groups.mean(q).mul_(beta[:, None])
+        total = induced.sum(-1)
+        wrong = ~((total - 1).abs() <= LOGITS_TOLERANCE)
+        if wrong.any():  # before anything is kept: NaN would stay for good
+            where, given = groups.short[wrong][0].item(), total[wrong][0].item()
+            raise ValueError(
+                f"log_q must be log-probabilities in every row; those of short context {where} sum to {given:.6g}"
+            )
         self.induced.index_copy_(0, groups.short, induced)
         self.count[groups.short] += m
         return induced

@@ -3,6 +3,7 @@
 import json
 from base64 import b64encode
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
@@ -19,24 +20,29 @@ def write_page(folder: Path) -> Path:
     sections = []
     for path in found:
         try:
-            result = json.loads(path.read_text())
-            table = records(result)
-        except (ValueError, KeyError, TypeError) as error:
+            sections.append(_section(path))
+        except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is not a result of `imm reproduce`: {error!r}") from None
-        drawing = path.parent / "figure.svg"
-        sections.append(
-            {
-                "result": result,
-                "columns": list(table[0]),
-                "rows": table,
-                "settings": json.dumps(result["settings"], indent=1, ensure_ascii=False),
-                "figure": _picture(drawing) if drawing.exists() else "",
-            }
-        )
     environment = Environment(loader=PackageLoader("imm.report"), autoescape=select_autoescape(default=True))
     target = folder / "index.html"
     write_whole(target, environment.get_template("page.html").render(sections=sections))
     return target
+
+
+def _section(path: Path) -> dict[str, Any]:
+    """What the page shows of one result."""
+    result = json.loads(path.read_text())
+    table, drawing = records(result), path.parent / "figure.svg"
+    return {
+        "name": result["name"],
+        "title": result["title"],
+        "columns": list(table[0]),
+        "rows": table,
+        "settings": json.dumps(result["settings"], indent=1, ensure_ascii=False),
+        "seconds": result["seconds"],
+        "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
+        "figure": _picture(drawing) if drawing.exists() else "",
+    }
 
 
 def _picture(path: Path) -> Markup:

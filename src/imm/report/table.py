@@ -27,13 +27,15 @@ def records(result: Mapping[str, Any]) -> list[dict[str, str]]:
     return shown
 
 
-def markdown(result: Mapping[str, Any]) -> str:
-    """The table in Markdown."""
+def markdown(result: Mapping[str, Any], changed: Mapping[str, Any] | None = None) -> str:
+    """The table in Markdown; ``changed`` names the settings that are not the full study's."""
     rows = records(result)
     columns = list(rows[0])
     lines = [columns, ["---"] * len(columns), *(list(row.values()) for row in rows)]
     body = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-    about = f"Mean [10th, 90th percentile], or a single value. `imm reproduce {result['name']}`"
+    about = "Mean [10th, 90th percentile], or a single value."
+    if changed:
+        about += " Not the full study: " + ", ".join(f"{key} = {value}" for key, value in changed.items()) + "."
     return f"# {result['title']}\n\n{about}\n\n{body}\n"
 
 

@@ -5,17 +5,17 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from imm.experiments import Figure, write_whole
+from imm.experiments import Study, write_whole
 from imm.report.figure import draw
 from imm.report.table import markdown
 
 
-def write_all(result: Mapping[str, Any], figure: Figure | None, folder: Path) -> list[Path]:
+def write_all(result: Mapping[str, Any], study: Study, folder: Path) -> list[Path]:
     """``table.md``, and ``figure.png`` and ``figure.svg`` where there is a figure; gives their paths."""
     written = [folder / "table.md"]
-    write_whole(written[0], markdown(result))
-    if figure is not None:
-        canvas = draw(result, figure)
+    write_whole(written[0], markdown(result, study.changed(result["settings"])))
+    if study.figure is not None:
+        canvas = draw(result, study.figure)
         for kind in ("png", "svg"):
             buffer = io.BytesIO()
             # No date and a fixed salt for identifiers: the same result gives the same file.

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
@@ -13,6 +14,8 @@ from imm.targets.base import Target, align
 
 class Classifier(Target):
     """Any fitted classifier with ``predict_proba`` and ``classes_``, on chosen columns of the rows it is given.
+
+    It need not be scikit-learn's.
 
     Args:
         model: the fitted restricted model.
@@ -37,7 +40,10 @@ class Classifier(Target):
     ) -> None:
         if not hasattr(model, "predict_proba"):
             raise TypeError(f"the restricted model must have predict_proba; {type(model).__name__} has not")
-        check_is_fitted(model)
+        if isinstance(model, BaseEstimator):
+            check_is_fitted(model)
+        if getattr(model, "classes_", None) is None:
+            raise TypeError(f"the restricted model must be fitted and have classes_; {type(model).__name__} has not")
         own = [label.item() if isinstance(label, np.generic) else label for label in model.classes_]
         super().__init__(own if classes is None else classes)
         self._order = align(self.classes, own)
@@ -53,7 +59,14 @@ class Classifier(Target):
         if self.columns is None:
             return rows
         if not hasattr(rows, "columns"):
-            return np.asarray(rows)[:, self.columns]
+            array = np.asarray(rows)
+            try:
+                return array[:, self.columns]
+            except IndexError:
+                raise ValueError(
+                    f"columns must be column numbers of an array of shape {array.shape} (names are for a data frame),"
+                    f" got {self.columns}"
+                ) from None
         missing = [name for name in self.columns if name not in rows.columns]
         if missing:
             raise ValueError(f"the rows lack the restricted model's columns {missing}; they have {list(rows.columns)}")

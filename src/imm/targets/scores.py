@@ -34,8 +34,12 @@ class Scores(Target):
     ) -> None:
         super().__init__(classes)
         order = align(self.classes, self.classes if scores_classes is None else scores_classes)
-        p = torch.as_tensor(np.asarray(scores), dtype=torch.get_default_dtype())
+        p = torch.as_tensor(np.array(scores), dtype=torch.get_default_dtype())  # a copy: a series may be read-only
         if p.ndim == 1:
+            outside = (p < 0) | (p > 1)
+            if outside.any():
+                row = int(outside.nonzero()[0])
+                raise ValueError(f"scores must be between 0 and 1, got {p[row].item():.6g} in row {row}")
             p = torch.stack([1 - p, p], 1)
         if p.ndim != 2 or p.shape[1] != len(self.classes):
             raise ValueError(

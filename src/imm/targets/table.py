@@ -36,8 +36,8 @@ class Table(Target):
                 raise ValueError(
                     f"row {key!r} must have {len(self.classes)} probabilities, got shape {tuple(row.shape)}"
                 )
+            check_probabilities(row, f"row {key!r}")
         self._p = torch.stack(list(tensors.values()))
-        check_probabilities(self._p, "rows")
 
     def probabilities(self, short: Any) -> Tensor:
         """The rows of these short contexts."""

@@ -63,6 +63,20 @@ def test_demo_table():
             assert cell == format(mean, form)
 
 
+def test_cost_table():
+    figures = json.loads((ROOT / "results" / "benchmark-core.json").read_text())
+    shown = [cell for _, cell in table("What it costs")]
+    assert shown == [
+        f"{figures['step_streaming_over_plain']:.2f}",
+        f"{figures['step_sampled_k10_over_plain']:.0f}",
+        f"{figures['memory_sampled_max_over_min']:.2f}",
+        ", ".join(f"{figures[f'memory_autograd_over_sampled_k{k}']:.1f}" for k in (2, 8, 32)),
+        f"{figures['multiset_build_10m_s_per_million']:.3f}",
+    ]
+    assert figures["step_streaming_over_plain"] <= 1.35
+    assert figures["memory_sampled_max_over_min"] <= 1.15
+
+
 @pytest.mark.parametrize("name", re.findall(r"\]\(((?!http)[^)#]+)\)", README))
 def test_links_lead_somewhere(name):
     assert (ROOT / name).exists()

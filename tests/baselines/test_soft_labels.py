@@ -192,3 +192,9 @@ class TestEach:
         found = call(log_q, target.float())
         assert found.dtype == torch.float32
         torch.testing.assert_close(found.double(), call(log_q.double(), target), rtol=1e-5, atol=1e-5)
+
+
+def test_gamma_of_another_length_is_refused():
+    log_q = torch.full((3, 2), 0.5).log()
+    with pytest.raises(ValueError, match=r"gamma must be one number or \(3,\), got shape \(2,\)"):
+        soft_noising(log_q, torch.tensor([0, 1, 0]), log_q.exp(), torch.tensor([0.1, 0.2]))

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import one_hot
 
-from imm.functional import tampered_cross_entropy, weighted_mean
+from imm.functional import cross_entropy_by_row, weighted_mean
 from imm.validation import check_fraction, check_log_probabilities, check_probabilities, check_same_shape
 
 
@@ -22,12 +22,13 @@ def reverse_kd(log_q: Tensor, target: Tensor, temperature: float = 1.0, sample_w
     """
     if not temperature > 0:
         raise ValueError(f"temperature must be above 0, got {temperature!r}")
+    check_same_shape(log_q, target, "log_q and target")
     check_log_probabilities(log_q)
     check_probabilities(target, "target")
     log_q = log_q.to(torch.promote_types(log_q.dtype, torch.float32))
     teacher = torch.softmax(target.to(log_q.dtype).log() / temperature, -1)
     student = torch.log_softmax(log_q / temperature, -1)
-    cross_entropy = tampered_cross_entropy(student, teacher, torch.ones_like(teacher))
+    cross_entropy = cross_entropy_by_row(student, teacher)
     entropy = -torch.special.xlogy(teacher, teacher).sum(-1)
     return weighted_mean(cross_entropy - entropy, sample_weight)
 
@@ -50,11 +51,13 @@ def soft_noising(log_q: Tensor, labels: Tensor, target: Tensor, gamma: Tensor | 
     _check_labels(labels, log_q)
     log_q = log_q.to(torch.promote_types(log_q.dtype, torch.float32))
     share = torch.as_tensor(gamma, dtype=log_q.dtype)
+    if share.shape not in ((), labels.shape):
+        raise ValueError(f"gamma must be one number or {tuple(labels.shape)}, got shape {tuple(share.shape)}")
     if not bool(((share >= 0) & (share <= 1)).all()):
         raise ValueError(f"gamma must be between 0 and 1, got {gamma}")
     share = share.expand(len(labels))[:, None]
     soft = (1 - share) * one_hot(labels.long(), log_q.shape[-1]) + share * target.to(log_q.dtype)
-    return tampered_cross_entropy(log_q, soft, torch.ones_like(soft)).mean()
+    return cross_entropy_by_row(log_q, soft).mean()
 
 
 def label_smoothing(log_q: Tensor, labels: Tensor, smoothing: float) -> Tensor:

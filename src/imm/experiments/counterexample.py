@@ -50,10 +50,10 @@ def minimiser(joint: "Tensor", method: str, lam: float, seed: int) -> "Tensor":
             restricted = (joint.sum(2) / context.sum(1)).T
             second = functional.divergence(log_induced, restricted, sample_weight=context.sum(1))
         total = functional.objective(cross_entropy, second, lam)
-        total.backward()  # type: ignore[no-untyped-call]
+        total.backward()
         return total
 
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    optimizer.step(loss)
     return torch.softmax(logits.detach(), 0)
 
 

@@ -67,10 +67,10 @@ def fit_linear(
             total = functional.objective(total, matching(log_q, features[:, is_short], target), lam)
         if method == "reverse-kd" and lam:
             total = functional.objective(total, baselines.reverse_kd(here, target), lam)
-        total.backward()  # type: ignore[no-untyped-call]
+        total.backward()
         return total
 
-    optimizer.step(loss)  # type: ignore[no-untyped-call]
+    optimizer.step(loss)
     return weights.detach().numpy()
 
 

@@ -80,7 +80,7 @@ def train(settings: Settings, data: Data, method: str, ratio: float) -> Tensor:
         ``[runs, 4]``: the bias and three weights.
     """
     at_once = max(1, CACHED_PAIRS // data.x.shape[1] ** 2)
-    parts = zip(data.x.split(at_once), data.y.split(at_once), data.target.split(at_once), strict=True)  # type: ignore[no-untyped-call]
+    parts = zip(data.x.split(at_once), data.y.split(at_once), data.target.split(at_once), strict=True)
     return torch.cat([_descend(settings, Data(*part), method, ratio) for part in parts])
 
 

@@ -79,7 +79,7 @@ class Sampled:
         if contexts.index.shape[1] <= self.chunk:  # nothing to sequentialise: one differentiable pass is cheaper
             log_induced = functional.induce(evaluate(log_q, _rows(contexts), contexts), contexts.weights)
             risk = functional.matching_loss(log_induced, target, sample_weight)
-            (lam * risk).backward()  # type: ignore[no-untyped-call]
+            (lam * risk).backward()
             return risk.detach()
 
         log_induced, fingerprints = self._induce(log_q, contexts)
@@ -122,7 +122,7 @@ def _replay(log_piece: Tensor, fingerprint: Tensor, log_induced: Tensor, target:
     crosstalk = functional.correction(log_piece, log_induced[:, None].expand_as(log_piece))
     # This is the gradient in the model's output: no loss needs to be computed to differentiate it.
     direction = crosstalk.mul_(target.detach()[:, None]).mul_(factor[..., None])
-    log_piece.backward(direction.to(log_piece.dtype))  # type: ignore[no-untyped-call]
+    log_piece.backward(direction.to(log_piece.dtype))
 
 
 def _check_replay(log_piece: Tensor, fingerprint: Tensor) -> None:

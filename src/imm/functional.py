@@ -238,7 +238,7 @@ def with_direction(value: Tensor, log_q: Tensor, direction: Tensor, sample_weigh
         sample_weight: ``[n]``; equal if None.
     """
     share = shares(direction, sample_weight)
-    loss = _WithDirection.apply(log_q, value.detach(), direction.detach(), share)
+    loss = _WithDirection.apply(log_q, value.detach(), direction.detach(), share)  # type: ignore[no-untyped-call]
     return cast(Tensor, loss)
 
 

@@ -158,3 +158,8 @@ def test_tokens_outside_the_noise_distribution_are_refused(contexts):
         noise(contexts, torch.zeros_like(contexts), Noise.uniform(3, 0.5), "both")
     with pytest.raises(ValueError, match="contexts and predictions must have the same shape"):
         noise(torch.tensor([0, 1]), torch.tensor([0]), Noise.uniform(3, 0.5), "both")
+
+
+def test_kneser_ney_takes_counts_below_one_and_contexts_without_any():
+    by = Noise.kneser_ney(torch.tensor([[0.5, 0.25], [0.0, 0.0]]), gamma0=0.2)
+    torch.testing.assert_close(by.gamma, torch.tensor([0.2 * 2 / 0.75, 0.0]))

@@ -53,7 +53,7 @@ class Noise:
         check_weights(counts.flatten(), "counts")
         kinds = (counts > 0).to(torch.get_default_dtype())
         total = counts.sum(1).to(kinds.dtype)
-        gamma = torch.where(total > 0, gamma0 * kinds.sum(1) / total.clamp(min=1), 0.0)
+        gamma = gamma0 * kinds.sum(1) / torch.where(total > 0, total, 1.0)  # without a count there are no kinds
         return cls(gamma, kinds.sum(0) / kinds.sum())
 
 

@@ -62,7 +62,7 @@ STUDY = Study(
         # "λ/(1+λ) = -0.0111 n + 0.818"
         "schedule": [-0.0111, 0.818],
     },
-    quick={"sizes": [2, 5, 10, 20], "beyond": [40], "runs": 100},
+    quick={"sizes": [2, 5, 10, 20], "beyond": [40], "runs": 100, "steps": 1000},
     pieces=pieces,
     run=run,
     summarise=with_extra_data,

@@ -44,7 +44,7 @@ STUDY = Study(
         "lam": 1.5,
         "runs": 300,
     },
-    quick={"sizes": [5, 10, 20], "runs": 100},
+    quick={"sizes": [5, 10, 20], "runs": 100, "steps": 1000},
     pieces=pieces,
     run=run,
     paper=[

@@ -72,7 +72,7 @@ STUDY = Study(
         # The paper: "Every point is an average of 30 runs".
         "runs": 300,
     },
-    quick={"sizes": [2, 10], "ratios": [0.0, 0.3, 0.6, 0.9], "lower_sizes": [], "runs": 100},
+    quick={"sizes": [2, 10], "ratios": [0.0, 0.3, 0.6, 0.9], "lower_sizes": [], "runs": 100, "steps": 1000},
     pieces=pieces,
     run=run,
     summarise=with_schedules,

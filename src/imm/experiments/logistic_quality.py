@@ -42,7 +42,7 @@ STUDY = Study(
         # high: the paper's. The others are not printed: fitted by logistic-lambda (slope, intercept).
         "schedules": {"high": [-0.0111, 0.818], "medium": [-0.00866, 0.802], "low": [-0.0153, 0.813]},
     },
-    quick={"sizes": [2, 5, 10, 20], "runs": 100},
+    quick={"sizes": [2, 5, 10, 20], "runs": 100, "steps": 1000},
     pieces=pieces,
     run=run,
     figure=Figure(x="n", x_label="data size n", y_label="test accuracy, %", series="quality"),

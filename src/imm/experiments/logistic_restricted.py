@@ -45,7 +45,7 @@ STUDY = Study(
         "ratios": [0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9],
         "fresh": 400,
     },
-    quick={"ratios": [0.0, 0.5, 0.9]},
+    quick={"ratios": [0.0, 0.5, 0.9], "steps": 1000},
     pieces=pieces,
     run=run,
     figure=Figure(x="ratio", x_label="λ/(1+λ)", y_label="IMM(Q) a row, nats", series="split"),

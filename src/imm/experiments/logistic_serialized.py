@@ -32,7 +32,7 @@ STUDY = Study(
         "ratio": 0.7,
         "runs": 300,
     },
-    quick={"sizes": [2, 5, 10, 20], "runs": 100},
+    quick={"sizes": [2, 5, 10, 20], "runs": 100, "steps": 1000},
     pieces=pieces,
     run=run,
     figure=Figure(x="n", x_label="data size n", y_label="test accuracy, %"),

@@ -1,7 +1,30 @@
-"""Language: text files, vocabularies, and n-grams counted from them."""
+"""Language: text files, vocabularies, n-grams counted from them, and full models trained to match these."""
 
 from imm.language.corpus import Vocabulary, encode
 from imm.language.counting import fit_ngram, perplexity
 from imm.language.data import data_file, data_folder
+from imm.language.induced import InducedBigram, induced_ngram
+from imm.language.model import LanguageModel, load_model, save_model
+from imm.language.settings import METHODS, PRESETS, Settings
+from imm.language.texts import Texts
+from imm.language.training import DivergenceError, Run
 
-__all__ = ["Vocabulary", "data_file", "data_folder", "encode", "fit_ngram", "perplexity"]
+__all__ = [
+    "METHODS",
+    "PRESETS",
+    "DivergenceError",
+    "InducedBigram",
+    "LanguageModel",
+    "Run",
+    "Settings",
+    "Texts",
+    "Vocabulary",
+    "data_file",
+    "data_folder",
+    "encode",
+    "fit_ngram",
+    "induced_ngram",
+    "load_model",
+    "perplexity",
+    "save_model",
+]

@@ -1,4 +1,4 @@
-"""From text to tokens: a vocabulary of words, and files as integers, one sentence a line."""
+"""From text to tokens: a vocabulary of words or characters, and files as integers, one sentence a line."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import repeat
@@ -14,6 +14,7 @@ Tokens = NDArray[np.int32]
 UNK = "<unk>"
 EOS = {"stream": "<eos>", "sentence": "</s>"}
 BOS = "<s>"
+LEVELS = ("word", "char")
 
 
 class Vocabulary:
@@ -23,6 +24,7 @@ class Vocabulary:
         words: different, with ``<unk>`` and the convention's end of line among them: ``<eos>`` in ``stream``,
             ``</s>`` in ``sentence``, which also needs ``<s>``.
         convention: ``stream`` or ``sentence``.
+        level: ``word``, or ``char`` where each character of a text is a word, white space too.
 
     Attributes:
         eos, unk, bos: the numbers of the end of line, of unknown words, and of ``<s>`` (None in ``stream``).
@@ -33,9 +35,10 @@ class Vocabulary:
         [3, 0]
     """
 
-    def __init__(self, words: Sequence[str], convention: str = "stream") -> None:
+    def __init__(self, words: Sequence[str], convention: str = "stream", level: str = "word") -> None:
         self.words = tuple(words)
         self.convention = convention
+        self.level = check_level(level)
         self._numbers = {word.encode(): number for number, word in enumerate(self.words)}
         needed = [UNK, *special(convention)]
         lacking = [word for word in needed if word.encode() not in self._numbers]
@@ -70,15 +73,27 @@ def special(convention: str) -> tuple[str, ...]:
     return (EOS[convention], BOS) if convention == "sentence" else (EOS[convention],)
 
 
-def words_of(path: Path, convention: str, progress: Progress | None = None) -> Iterator[list[bytes]]:
-    """The words of a file, some at a time, the end of each line among them."""
+def check_level(level: str) -> str:
+    """Refuses what is not a level."""
+    if level not in LEVELS:
+        raise ValueError(f"level must be one of {', '.join(LEVELS)}, got {level!r}")
+    return level
+
+
+def words_of(
+    path: Path, convention: str, progress: Progress | None = None, level: str = "word"
+) -> Iterator[list[bytes]]:
+    """The words or characters of a file, some at a time, the end of each line among them."""
     eos, *others = (word.encode() for word in special(convention))
     some = False
     lines = 0
     for block in blocks(path, progress):
-        if any(word in block for word in (eos, *others)):
-            _refuse_special(path, block, (eos, *others), lines)
-        words = block.replace(b"\n", b" " + eos + b" ").split()
+        if level == "char":
+            words = [eos if c == "\n" else c.encode() for c in block.decode().replace("\r\n", "\n")]
+        else:
+            if any(word in block for word in (eos, *others)):
+                _refuse_special(path, block, (eos, *others), lines)
+            words = block.replace(b"\n", b" " + eos + b" ").split()
         ends = block.count(b"\n")
         some = some or len(words) > ends
         lines += ends
@@ -99,6 +114,6 @@ def _refuse_special(path: Path, block: bytes, words: Sequence[bytes], lines: int
 
 def encode(path: Path | str, vocabulary: Vocabulary, progress: Progress | None = None) -> Iterator[tuple[Tokens, int]]:
     """The tokens of a file, some at a time, and how many of them are unknown words."""
-    for words in words_of(Path(path), vocabulary.convention, progress):
+    for words in words_of(Path(path), vocabulary.convention, progress, vocabulary.level):
         tokens = vocabulary.encode_bytes(words)
         yield tokens, vocabulary.unknown(words, tokens)

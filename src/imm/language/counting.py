@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from imm.language.corpus import UNK, Tokens, Vocabulary, encode, special, words_of
+from imm.language.corpus import UNK, Tokens, Vocabulary, check_level, encode, special, words_of
 from imm.language.text import Progress
 from imm.targets.ngram import Counter, Evaluation, Ngram, evaluate
 from imm.validation import check_count
@@ -21,6 +21,7 @@ def fit_ngram(
     min_count: int = 1,
     vocabulary: Sequence[str] | None = None,
     zero_counts: str = "one",
+    level: str = "word",
     progress: Progress | None = None,
 ) -> Ngram:
     """Counts the n-grams of a text file, one sentence a line, and smooths them.
@@ -32,6 +33,7 @@ def fit_ngram(
         min_count: words that occur less often are ``<unk>``.
         vocabulary: the only words besides ``<unk>`` and the end of line; None for those of the file.
         zero_counts: see :func:`imm.targets.ngram.smoothing.smooth`.
+        level: ``word``, or ``char`` for n-grams of characters.
         progress: is told how many bytes of how many were read.
 
     Returns:
@@ -40,10 +42,11 @@ def fit_ngram(
     """
     first = [UNK, *special(convention)]
     check_count(min_count, "min_count")
+    check_level(level)
     numbers = _Numbers((word.encode(), number) for number, word in enumerate(first))
     counter = Counter(order, eos=1, bos=2 if convention == "sentence" else None)
     frequency = np.zeros(len(first), np.int64)
-    for words in words_of(Path(path), convention, progress):
+    for words in words_of(Path(path), convention, progress, level):
         tokens = np.fromiter(map(numbers.__getitem__, words), np.int32, len(words))
         new = np.bincount(tokens, minlength=len(numbers))
         new[: len(frequency)] += frequency

@@ -35,20 +35,31 @@ class Streaming(nn.Module):
             (:meth:`imm.inducers.Multiset.encode` makes them).
         n_classes: how many classes.
         memory: K, in predictions; infinite for the mean of everything seen.
+        n_held: only the codes below it have a running ``Q̂``, which bounds the table; for the others it is the mean of
+            their batch, as with ``K = 0``. All if None. Give the most frequent short contexts the lowest codes.
+        dtype: of the table; bfloat16 halves it and keeps two to three digits.
 
-    The state (``state_dict``) is ``Q̂``, ``[n_short, n_classes]`` probabilities in float32, and the counts. A ``Q``
-    below 1e-38 is zero there: it adds nothing to the gradient, and its share of the risk stops growing at 87 nats.
+    The state (``state_dict``) is ``Q̂``, ``[n_held, n_classes]`` probabilities, and the counts. A ``Q`` below 1e-38 is
+    zero there: it adds nothing to the gradient, and its share of the risk stops growing at 87 nats.
     """
 
     induced: Tensor
     count: Tensor
 
-    def __init__(self, n_short: int, n_classes: int, memory: float) -> None:
+    def __init__(
+        self,
+        n_short: int,
+        n_classes: int,
+        memory: float,
+        n_held: int | None = None,
+        dtype: torch.dtype = torch.float32,
+    ) -> None:
         super().__init__()
+        self.n_short = check_count(n_short, "n_short")
         self.memory = memory if memory == float("inf") else check_not_negative(memory, "memory")
-        shape = check_count(n_short, "n_short"), check_count(n_classes, "n_classes")
-        self.register_buffer("induced", torch.zeros(shape))
-        self.register_buffer("count", torch.zeros(shape[0]))
+        n_held = self.n_short if n_held is None else min(check_count(n_held, "n_held"), self.n_short)
+        self.register_buffer("induced", torch.zeros(n_held, check_count(n_classes, "n_classes"), dtype=dtype))
+        self.register_buffer("count", torch.zeros(n_held))
 
     def forward(self, log_q: Tensor, short: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
         """Updates ``Q̂`` and gives the loss; see :func:`imm.functional.corrected_loss`.
@@ -72,32 +83,51 @@ class Streaming(nn.Module):
             if not bool(seen.all()):
                 log_q, short, target, sample_weight = log_q[seen], short[seen], target[seen], sample_weight[seen]
         with torch.no_grad():
-            groups = _Groups(short, sample_weight, self.induced)
-            q = log_q.detach().to(self.induced.dtype).exp()
+            groups, q = self._grouped(log_q, short, sample_weight)
             # Q̂ is 0 only where Q is 0 too, or too small for the dtype: the context adds nothing, 0 / tiny = 0.
             induced = self._update(q, groups).clamp_(min=torch.finfo(q.dtype).tiny)
             direction, risk = q, q.new_empty(len(q))
             # In place and some rows at a time: fresh memory for [n, classes] costs more than what is computed.
             for begin in range(0, len(q), ROWS_AT_ONCE):
                 part = slice(begin, begin + ROWS_AT_ONCE)
-                held = induced.index_select(0, groups.of_row[part])
-                direction[part].div_(held).mul_(target[part])
-                risk[part] = functional.cross_entropy_by_row(held.log_(), target[part])
+                of_row = induced.index_select(0, groups.of_row[part])
+                direction[part].div_(of_row).mul_(target[part])
+                risk[part] = functional.cross_entropy_by_row(of_row.log_(), target[part])
         return functional.with_direction(functional.weighted_mean(risk, sample_weight), log_q, direction, sample_weight)
+
+    @torch.no_grad()
+    def feed(self, log_q: Tensor, short: Tensor) -> None:
+        """Updates ``Q̂`` with the predictions of a batch, ``[n, classes]``, and nothing else."""
+        check_log_probabilities(log_q)
+        groups, q = self._grouped(log_q, short, None)
+        self._update(q, groups)
 
     def log_induced(self, short: Tensor) -> Tensor:
         """``log Q̂(· | short)`` as it stands, ``[n, classes]``."""
+        if int(short.max()) >= len(self.count):
+            raise ValueError(f"short context {int(short.max())} is not one of the {len(self.count)} that are held")
         unseen = self.count[short] == 0
         if unseen.any():
             raise ValueError(f"short context {short[unseen][0].item()} has had no prediction yet")
-        return self.induced[short].log()
+        return self.induced[short].to(self._working).log()
+
+    @property
+    def _working(self) -> torch.dtype:
+        return torch.promote_types(self.induced.dtype, torch.float32)
+
+    def _grouped(self, log_q: Tensor, short: Tensor, sample_weight: Tensor | None) -> tuple["_Groups", Tensor]:
+        if int(short.min()) < 0 or int(short.max()) >= self.n_short:
+            given = f"{int(short.min())} to {int(short.max())}"
+            raise ValueError(f"short must be codes 0 to {self.n_short - 1}, got {given}")
+        return _Groups(short, sample_weight, self._working), log_q.detach().to(self._working).exp()
 
     def _update(self, q: Tensor, groups: "_Groups") -> Tensor:
         """Feeds the batch in; returns ``Q̂`` of each of its groups, ``[groups, classes]``."""
-        m = groups.weight
-        beta = torch.maximum(m / (self.count[groups.short] + m), m / (m + self.memory))
-        induced = self.induced.index_select(0, groups.short).mul_((1 - beta)[:, None])
-        induced += groups.mean(q).mul_(beta[:, None])
+        induced = groups.mean(q)
+        n_held = int((groups.short < len(self.count)).sum())  # they come first: codes are sorted
+        short, m = groups.short[:n_held], groups.weight[:n_held]
+        beta = torch.maximum(m / (self.count[short] + m), m / (m + self.memory))
+        held = induced[:n_held].lerp_(self.induced.index_select(0, short).to(q.dtype), (1 - beta)[:, None])
         total = induced.sum(-1)
         wrong = ~((total - 1).abs() <= LOGITS_TOLERANCE)
         if wrong.any():  # before anything is kept: NaN would stay for good
@@ -105,8 +135,8 @@ class Streaming(nn.Module):
             raise ValueError(
                 f"log_q must be log-probabilities in every row; those of short context {where} sum to {given:.6g}"
             )
-        self.induced.index_copy_(0, groups.short, induced)
-        self.count[groups.short] += m
+        self.induced.index_copy_(0, short, held.to(self.induced.dtype))
+        self.count[short] += m
         return induced
 
 
@@ -114,19 +144,17 @@ class _Groups:
     """The rows of a batch by short context.
 
     Attributes:
-        short: the different short contexts, ``[groups]``.
+        short: the different short contexts, ``[groups]``, sorted.
         weight: ``m``, the weight of each group's rows together, ``[groups]``.
         of_row: the group of each row, ``[n]``.
     """
 
-    def __init__(self, short: Tensor, sample_weight: Tensor | None, like: Tensor) -> None:
-        if int(short.min()) < 0 or int(short.max()) >= len(like):
-            raise ValueError(f"short must be codes 0 to {len(like) - 1}, got {int(short.min())} to {int(short.max())}")
+    def __init__(self, short: Tensor, sample_weight: Tensor | None, dtype: torch.dtype) -> None:
         self.short, self.of_row, size = torch.unique(short, return_inverse=True, return_counts=True)
         self._rows = self.of_row.argsort()
         self._begin = size.cumsum(0) - size
-        weight = torch.ones_like(short, dtype=like.dtype) if sample_weight is None else sample_weight.to(like.dtype)
-        self.weight = torch.zeros_like(self.short, dtype=like.dtype).index_add_(0, self.of_row, weight)
+        weight = torch.ones_like(short, dtype=dtype) if sample_weight is None else sample_weight.to(dtype)
+        self.weight = torch.zeros_like(self.short, dtype=dtype).index_add_(0, self.of_row, weight)
         self._share = (weight / self.weight[self.of_row])[self._rows]
 
     def mean(self, values: Tensor) -> Tensor:

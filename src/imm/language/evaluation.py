@@ -1,0 +1,64 @@
+"""How well a full model predicts a text."""
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from imm.language.model import LanguageModel
+from imm.targets.ngram import Ngram
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode, without differentiation; the mode from before comes back."""
+    before = model.training
+    model.eval()
+    try:
+        with torch.no_grad():
+            yield
+    finally:
+        model.train(before)
+
+
+def log_likelihoods(model: LanguageModel, tokens: Tensor, unroll: int, batch_size: int = 1) -> Tensor:
+    """``log Q(word | all words before)`` of each word but the first, ``[n - 1]``.
+
+    Args:
+        model: the full model.
+        tokens: ``[n]``.
+        unroll: how many words are read at once: a matter of memory for an LSTM, of how far a transformer sees.
+        batch_size: the text is cut into as many columns, each begun without history. 1 is the paper's way for test.
+    """
+    n = len(tokens) - 1
+    if n < 1:
+        raise ValueError(f"there is nothing to predict: a text needs two words, got {len(tokens)}, line ends included")
+    rows = math.ceil(n / batch_size)
+    place = (torch.arange(batch_size) * rows + torch.arange(rows)[:, None]).clamp(max=n - 1)  # the last may repeat
+    found = []
+    with evaluating(model):
+        state = model.initial_state(batch_size)
+        for begin in range(0, rows, unroll):
+            part = place[begin : begin + unroll]
+            log_q, state = model(tokens[part], state)
+            found.append(log_q.gather(1, tokens[part + 1].reshape(-1, 1)).view(part.shape))
+    return torch.cat(found).T.flatten()[:n]
+
+
+def perplexity(log_likelihood: Tensor) -> float:
+    """``exp(-mean)``, in double precision."""
+    return math.exp(min(-log_likelihood.double().mean().item(), 700.0))
+
+
+def interpolated(log_likelihood: Tensor, tokens: Tensor, bigram: Ngram, ratio: float) -> Tensor:
+    """``log[(1 - ratio) Q + ratio P̂]`` of the same words; see :func:`imm.baselines.interpolate`."""
+    restricted = bigram.score(tokens[:-1], tokens[1:])
+    return ((1 - ratio) * log_likelihood.double().exp() + ratio * restricted).log()
+
+
+def best_ratio(log_likelihood: Tensor, tokens: Tensor, bigram: Ngram) -> float:
+    """The bigram's share that predicts these words best, in steps of 0.05."""
+    ratios = [step / 20 for step in range(20)]
+    return min(ratios, key=lambda ratio: perplexity(interpolated(log_likelihood, tokens, bigram, ratio)))

@@ -1,0 +1,45 @@
+"""Training methods, by name."""
+
+from torch import Generator
+
+from imm.language.methods.base import Loss, Method, Step
+from imm.language.methods.noising import Noising, kneser_ney_noise, unigram_noise
+from imm.language.methods.sampled import Exact, Sampled
+from imm.language.methods.serialized import Serialized
+from imm.language.methods.soft import ReverseKD, Softened, Streaming
+from imm.language.methods.table import describe_table
+from imm.language.model import LanguageModel
+from imm.language.settings import Settings
+from imm.language.texts import Texts
+from imm.language.windows import Windows
+
+__all__ = ["Loss", "Method", "Step", "describe_table", "method_for"]
+
+
+def method_for(
+    settings: Settings, texts: Texts, windows: Windows, model: LanguageModel, generator: Generator
+) -> Method:
+    """The method that the settings name, ready for the first step."""
+    bigram = texts.bigram
+    match settings.method:
+        case "none" | "interpolation":  # which mixes when predicting only
+            return Method()
+        case "kn-noising":
+            return Noising(kneser_ney_noise(bigram, texts.counts, settings.gamma), "both", generator)
+        case "unigram-noising":
+            return Noising(unigram_noise(texts.counts, settings.gamma), "context", generator)
+        case "soft-noising":
+            return Softened(bigram, settings.gamma)
+        case "label-smoothing":
+            return Softened(None, settings.gamma)
+        case "reverse-kd":
+            return ReverseKD(bigram, settings.lam)
+        case "imm-exact":
+            return Exact(bigram, windows, model, settings, generator)
+        case "imm-sampled":
+            return Sampled(bigram, windows, model, settings, generator)
+        case "imm-serialized":
+            return Serialized(bigram, windows, model, settings)
+        case "imm-streaming":
+            return Streaming(bigram, settings)
+    raise ValueError(f"there is no method {settings.method!r}")

@@ -1,0 +1,73 @@
+"""What every training method answers."""
+
+from dataclasses import dataclass, field
+
+from torch import Tensor, nn
+from torch.nn.functional import nll_loss
+
+from imm.language.model import LanguageModel, State
+from imm.language.windows import Batch
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of training, before the model has read its batch.
+
+    Attributes:
+        model: the full model.
+        batch: what it reads.
+        state: its state before.
+        active: whether the restricted model is used yet.
+    """
+
+    model: LanguageModel
+    batch: Batch
+    state: State
+    active: bool
+
+
+@dataclass(frozen=True)
+class Loss:
+    """What is differentiated, and its parts for the log.
+
+    Attributes:
+        total: a mean over positions.
+        parts: each loss term without its factor, as it is called in the log.
+    """
+
+    total: Tensor
+    parts: dict[str, Tensor] = field(default_factory=dict)
+
+
+class Method(nn.Module):
+    """A way to train; this one is plain cross-entropy. What it remembers is its ``state_dict``.
+
+    A step calls :meth:`prepare`, the model on what that gave, :meth:`forward` on the log-probabilities, and, once the
+    total was differentiated, :meth:`backward_apart` if ``apart`` says so.
+
+    Attributes:
+        apart: whether the prepared step has a second pass, with a gradient of its own.
+    """
+
+    apart: bool = False
+
+    def prepare(self, step: Step) -> Batch:
+        """What the model reads instead of the batch, and learns to predict."""
+        return step.batch
+
+    def forward(self, log_q: Tensor, step: Step) -> Loss:
+        """The loss that is differentiated with the primary pass.
+
+        Args:
+            log_q: ``[n, words]``, what the model gave for the prepared batch.
+            step: the step, with the prepared batch.
+        """
+        cross_entropy = nll_loss(log_q, step.batch.labels)
+        return Loss(cross_entropy, {"cross_entropy": cross_entropy.detach()})
+
+    def backward_apart(self, step: Step, scale: float) -> Tensor:
+        """Adds the second pass's gradient times ``scale`` to the ``.grad``; gives the matching loss for the log.
+
+        The model is in evaluation mode.
+        """
+        raise NotImplementedError

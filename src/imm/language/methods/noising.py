@@ -1,0 +1,43 @@
+"""Noise on what is read and on what is to be predicted (Xie's data noising)."""
+
+import torch
+from torch import Generator, Tensor
+
+from imm import baselines
+from imm.baselines.noising import Where
+from imm.language.methods.base import Method, Step
+from imm.language.windows import Batch
+from imm.targets.ngram import Ngram
+
+
+class Noising(Method):
+    """Plain cross-entropy on a noised text.
+
+    Args:
+        by: how often and by what.
+        where: what is replaced.
+        generator: of the noise.
+    """
+
+    def __init__(self, by: baselines.Noise, where: Where, generator: Generator) -> None:
+        super().__init__()
+        self.by, self.where, self.generator = by, where, generator
+
+    def prepare(self, step: Step) -> Batch:
+        """See the base class."""
+        batch = step.batch
+        inputs, labels = baselines.noise(batch.inputs.flatten(), batch.labels, self.by, self.where, self.generator)
+        return Batch(batch.number, inputs.view_as(batch.inputs), labels, batch.short)
+
+
+def kneser_ney_noise(bigram: Ngram, counts: Tensor, gamma0: float) -> baselines.Noise:
+    """``γ(x) = γ0 N1+(x, ·) / c(x)`` and ``q(y) ∝ N1+(·, y)``, from the bigram and its text's word counts ``c``."""
+    first, second = torch.from_numpy(bigram.trie.words(2)).T
+    after = torch.bincount(first, minlength=len(counts))
+    before = torch.bincount(second, minlength=len(counts)).float()
+    return baselines.Noise(gamma0 * (after / counts.clamp(min=1)).clamp(max=1), before / before.sum())
+
+
+def unigram_noise(counts: Tensor, gamma: float) -> baselines.Noise:
+    """Words by their frequency, everywhere as often."""
+    return baselines.Noise(torch.full((len(counts),), gamma), counts / counts.sum())

@@ -1,0 +1,97 @@
+"""IMM with the correction of a stale copy of the model."""
+
+import copy
+
+import torch
+from torch import Tensor
+
+from imm.functional import cross_entropy_by_row, with_direction
+from imm.language.methods.base import Loss, Method, Step
+from imm.language.methods.soft import rows
+from imm.language.methods.table import table
+from imm.language.model import LanguageModel, State
+from imm.language.settings import Settings
+from imm.language.windows import Batch, Windows
+from imm.targets.ngram import Ngram
+
+
+class Serialized(Method):
+    """Cross-entropy + λ · IMM with the factor ``Q†/Q̂†``   (Eq. serialized-IMM-gradient, Alg. serialized-imm).
+
+    Every r steps the model is copied, and one pass of the copy over the text gives ``Q̂†`` for all short contexts.
+    ``Q†(·|x_t)`` of all positions would be a number for each position and word: the copy is run beside the model
+    instead. Short contexts beyond the table's limit have the factor one.
+
+    Args:
+        bigram: the restricted model.
+        windows: the training text.
+        model: the full model, to be copied.
+        settings: ``lam``, ``refresh_every``, ``table_mb``.
+    """
+
+    steps: Tensor
+
+    def __init__(self, bigram: Ngram, windows: Windows, model: LanguageModel, settings: Settings) -> None:
+        super().__init__()
+        self.bigram, self.lam = bigram, settings.lam
+        self._windows = windows
+        self._refresh_every = settings.refresh_every or len(windows)
+        self.stale = copy.deepcopy(model).requires_grad_(False).eval()
+        self.induced = table(len(bigram.classes), float("inf"), settings.table_mb)
+        self.register_buffer("steps", torch.tensor(0))
+        self._n_parts = 0
+        for i, part in enumerate(model.initial_state(windows.batch_size)):
+            self.register_buffer(f"state{i}", part)
+            self._n_parts += 1
+        self._log_stale: Tensor | None = None
+
+    def prepare(self, step: Step) -> Batch:
+        """Refreshes if it is time, and runs the copy on the batch."""
+        batch = step.batch
+        if step.active:
+            if int(self.steps) % self._refresh_every == 0:
+                self.refresh(step.model, batch.number)
+            self.steps += 1
+            if batch.number == 0:
+                self._set_state(self.stale.initial_state(self._windows.batch_size))
+            with torch.no_grad():
+                self._log_stale, after = self.stale(batch.inputs, self._state())
+            self._set_state(after)
+        return batch
+
+    @torch.no_grad()
+    def refresh(self, model: LanguageModel, number: int) -> None:
+        """Copies the model and takes its induced bigram; the copy's state is then that before window ``number``."""
+        self.stale.load_state_dict(model.state_dict())
+        self.induced.count.zero_()
+        state = self.stale.initial_state(self._windows.batch_size)
+        for window in range(len(self._windows)):
+            if window == number:
+                self._set_state(state)
+            batch = self._windows[window]
+            log_q, state = self.stale(batch.inputs, state)
+            self.induced.feed(log_q, batch.short)
+
+    def forward(self, log_q: Tensor, step: Step) -> Loss:
+        """See the base class."""
+        plain = super().forward(log_q, step)
+        if not step.active:
+            return plain
+        assert self._log_stale is not None
+        short = step.batch.short
+        target = rows(self.bigram, short)
+        held = short < len(self.induced.count)
+        log_induced = self._log_stale.clone()
+        log_induced[held] = self.induced.log_induced(short[held])
+        risk = cross_entropy_by_row(log_induced, target).mean()
+        direction = (self._log_stale - log_induced).exp_().mul_(target)
+        self._log_stale = None
+        matching = with_direction(risk, log_q, direction)
+        return Loss(plain.total + self.lam * matching, plain.parts | {"matching": matching.detach()})
+
+    def _state(self) -> State:
+        return tuple(self.get_buffer(f"state{i}") for i in range(self._n_parts))
+
+    def _set_state(self, state: State) -> None:
+        for i, part in enumerate(state):
+            self.get_buffer(f"state{i}").copy_(part)

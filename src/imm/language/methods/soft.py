@@ -1,0 +1,67 @@
+"""Methods that need the primary pass only: reverse KD, soft noising, label smoothing, streaming IMM."""
+
+import torch
+from torch import Tensor
+
+from imm.baselines import label_smoothing, soft_noising
+from imm.functional import cross_entropy_by_row
+from imm.language.methods.base import Loss, Method, Step
+from imm.language.methods.table import table
+from imm.language.settings import Settings
+from imm.targets.ngram import Ngram
+
+
+class ReverseKD(Method):
+    """Cross-entropy + λ · reverse KD towards the bigram."""
+
+    def __init__(self, bigram: Ngram, lam: float) -> None:
+        super().__init__()
+        self.bigram, self.lam = bigram, lam
+
+    def forward(self, log_q: Tensor, step: Step) -> Loss:
+        """See the base class."""
+        plain = super().forward(log_q, step)
+        if not step.active:
+            return plain
+        matching = cross_entropy_by_row(log_q, rows(self.bigram, step.batch.short)).mean()
+        return Loss(plain.total + self.lam * matching, plain.parts | {"matching": matching.detach()})
+
+
+class Streaming(Method):
+    """Cross-entropy + λ · IMM with a running induced bigram, which the primary pass feeds."""
+
+    def __init__(self, bigram: Ngram, settings: Settings) -> None:
+        super().__init__()
+        self.bigram, self.lam = bigram, settings.lam
+        self.matching = table(len(bigram.classes), settings.memory, settings.table_mb)
+
+    def forward(self, log_q: Tensor, step: Step) -> Loss:
+        """See the base class."""
+        plain = super().forward(log_q, step)
+        if not step.active:
+            return plain
+        matching = self.matching(log_q, step.batch.short, rows(self.bigram, step.batch.short))
+        return Loss(plain.total + self.lam * matching, plain.parts | {"matching": matching.detach()})
+
+
+class Softened(Method):
+    """Cross-entropy with soft labels: a share γ of the bigram's (soft noising), or of every word alike."""
+
+    def __init__(self, bigram: Ngram | None, gamma: float) -> None:
+        super().__init__()
+        self.bigram, self.gamma = bigram, gamma
+
+    def forward(self, log_q: Tensor, step: Step) -> Loss:
+        """See the base class."""
+        plain = super().forward(log_q, step)
+        if self.bigram is None:
+            total = label_smoothing(log_q, step.batch.labels, self.gamma)
+        else:
+            total = soft_noising(log_q, step.batch.labels, rows(self.bigram, step.batch.short), self.gamma)
+        return Loss(total, plain.parts | {"softened": total.detach()})
+
+
+def rows(bigram: Ngram, short: Tensor) -> Tensor:
+    """``P̂(·|short)``, ``[n, words]``; a word that the batch repeats is looked up once."""
+    different, inverse = torch.unique(short, return_inverse=True)
+    return bigram.probabilities(different)[inverse]

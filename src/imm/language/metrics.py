@@ -1,0 +1,48 @@
+"""What is written while a run goes on: one JSON record a line, and TensorBoard's files."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+
+class Metrics:
+    """Appends records to ``metrics.jsonl``; with ``tensorboard`` their numbers go there too.
+
+    Args:
+        folder: where the files are.
+        length: how many bytes of the file are kept: what an interrupted run wrote after its last checkpoint is cut.
+        tensorboard: whether to write TensorBoard's files.
+    """
+
+    def __init__(self, folder: Path, length: int = 0, tensorboard: bool = False) -> None:
+        self._file = (folder / "metrics.jsonl").open("ab")
+        self._file.truncate(length)
+        self._board = _board(folder) if tensorboard else None
+
+    def write(self, step: int, record: dict[str, Any]) -> None:
+        """One record; its numbers are drawn over ``step``."""
+        self._file.write(json.dumps({"step": step, **record}).encode() + b"\n")
+        if self._board is not None:
+            for name, value in record.items():
+                self._board.add_scalar(name, value, step)
+
+    def length(self) -> int:
+        """How many bytes are surely in the file now."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        return self._file.tell()
+
+    def close(self) -> None:
+        """Writes what is held back."""
+        self._file.close()
+        if self._board is not None:
+            self._board.close()
+
+
+def _board(folder: Path) -> Any:
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError:
+        raise ValueError("TensorBoard's files need the package tensorboard: pip install 'imm[tensorboard]'") from None
+    return SummaryWriter(folder)

@@ -1,0 +1,180 @@
+"""Everything that decides a training run, and the presets."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Self
+
+from imm.validation import check_count, check_fraction, check_not_negative
+
+MODELS = ("lstm", "transformer")
+OPTIMIZERS = ("sgd", "adamw")
+METHODS = (
+    "none",
+    "kn-noising",
+    "unigram-noising",
+    "soft-noising",
+    "label-smoothing",
+    "reverse-kd",
+    "interpolation",
+    "imm-exact",
+    "imm-sampled",
+    "imm-serialized",
+    "imm-streaming",
+)
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings of one run; the defaults are those of the preset ``small``.
+
+    The loss is summed over the unroll and averaged over the batch, as in the code the paper builds on: learning rates
+    and clipping norms are meant for that.
+
+    Attributes:
+        model: ``lstm`` or ``transformer``.
+        width: of embedding and layers.
+        layers: how many.
+        heads: of the transformer's attention.
+        dropout: on the embedding, between layers and before the output.
+        tied: whether embedding and output share their weights.
+        init: parameters are uniform in ± this.
+        batch_size: how many streams the text is cut into.
+        unroll: L, the steps of truncated back-propagation.
+        optimizer: ``sgd``: when the validation perplexity does not fall, back to the best parameters with a smaller
+            learning rate. ``adamw``: the learning rate falls linearly to zero over the epochs.
+        learning_rate: at the beginning.
+        weight_decay: AdamW's.
+        decay: the factor of the learning rate on a plateau (SGD).
+        max_decays: training ends after as many (SGD).
+        epochs: at most.
+        clip: the norm at which a gradient is clipped.
+        method: one of ``METHODS``.
+        lam: λ of reverse KD and of IMM.
+        gamma: how much noise or smoothing; γ0 of Kneser-Ney noising.
+        n_contexts: k (sampled).
+        every: j; on the other batches one sample is taken, which is the batch's own context (sampled).
+        positions: m, how many of the batch's short contexts are matched on a j-th batch (sampled); 0 for all.
+        refresh_every: r in steps (serialized); 0 for once an epoch.
+        memory: K in predictions (streaming).
+        table_mb: the most memory that a table of induced models may take (serialized, streaming).
+        start_below: IMM and reverse KD begin when the validation perplexity is below; 0 for at once.
+        clip_apart: whether the gradient of sampled IMM is clipped too, apart from the other.
+        match_embedding: whether sampled IMM's gradient reaches the embedding.
+        embedding_factor: the embedding's gradient of the cross-entropy is multiplied by it while IMM is on.
+        restart_rate: the learning rate from when IMM begins (SGD); 0 to leave it.
+        seed: of initial parameters, dropout, noise and draws.
+    """
+
+    model: str = "lstm"
+    width: int = 200
+    layers: int = 2
+    heads: int = 4
+    dropout: float = 0.4
+    tied: bool = False
+    init: float = 0.1
+    batch_size: int = 20
+    unroll: int = 35
+    optimizer: str = "adamw"
+    learning_rate: float = 0.003
+    weight_decay: float = 0.0
+    decay: float = 0.5
+    max_decays: int = 20
+    epochs: int = 12
+    clip: float = 5.0
+    method: str = "none"
+    lam: float = 0.2
+    gamma: float = 0.2
+    n_contexts: int = 10
+    every: int = 5
+    positions: int = 32
+    refresh_every: int = 0
+    memory: float = 10.0
+    table_mb: int = 1024
+    start_below: float = 0.0
+    clip_apart: bool = True
+    match_embedding: bool = True
+    embedding_factor: float = 1.0
+    restart_rate: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, given, known in (
+            ("model", self.model, MODELS),
+            ("optimizer", self.optimizer, OPTIMIZERS),
+            ("method", self.method, METHODS),
+        ):
+            if given not in known:
+                raise ValueError(f"{name} must be one of {', '.join(known)}, got {given!r}")
+        for name in ("width", "layers", "heads", "batch_size", "unroll", "epochs", "n_contexts", "every", "table_mb"):
+            check_count(getattr(self, name), name)
+        for name in ("init", "learning_rate", "weight_decay", "max_decays", "lam", "positions", "refresh_every"):
+            check_not_negative(getattr(self, name), name)
+        for name in ("memory", "start_below", "embedding_factor", "restart_rate", "seed"):
+            check_not_negative(getattr(self, name), name)
+        for name in ("decay", "gamma"):
+            check_fraction(getattr(self, name), name)
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout!r}")
+        if not self.clip > 0:
+            raise ValueError(f"clip must be above 0, got {self.clip!r}")
+        if self.model == "transformer" and self.width % self.heads:
+            raise ValueError(f"width must be a multiple of heads, got {self.width} and {self.heads}")
+
+    @classmethod
+    def preset(cls, name: str, **changes: Any) -> Self:
+        """The settings of a preset, with some of them changed."""
+        if name not in PRESETS:
+            raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
+        return replace(cls(**PRESETS[name]), **changes)
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> Self:
+        """From what :meth:`to_json` gave; anything else is refused."""
+        known = {field.name for field in fields(cls)}
+        if given.keys() != known:
+            raise ValueError(f"settings must have exactly {sorted(known)}; differs in {sorted(known ^ given.keys())}")
+        return cls(**given)
+
+    def to_json(self) -> dict[str, Any]:
+        """As a flat record."""
+        return asdict(self)
+
+
+_PAPER: Mapping[str, Any] = {
+    # "We use the model with latent dimension 1500", Xie's topology: two layers.
+    "width": 1500,
+    "layers": 2,
+    # The repository's README: "a dropout probability 0.65".
+    "dropout": 0.65,
+    "init": 0.1,
+    "batch_size": 20,
+    # "L = 35 unroll positions are used"
+    "unroll": 35,
+    "optimizer": "sgd",
+    "learning_rate": 1.0,
+    "decay": 0.5,
+    "max_decays": 20,
+    "epochs": 400,
+    "clip": 5.0,
+    "method": "imm-sampled",
+    # "the value of 0.2 to work well in most cases"
+    "lam": 0.2,
+    # "we settled for k = 10 (and j = 5)"
+    "n_contexts": 10,
+    "every": 5,
+    "positions": 0,
+}
+
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "small": {},
+    "paper": _PAPER,
+    # What the published code does and the paper does not say.
+    "authors-code": {
+        **_PAPER,
+        "start_below": 90.0,
+        "restart_rate": 0.5,
+        "clip_apart": False,
+        "match_embedding": False,
+        "embedding_factor": 2.0,
+    },
+}

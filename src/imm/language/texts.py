@@ -1,0 +1,100 @@
+"""The texts of a training run, as tokens of one vocabulary, and the bigram that is matched."""
+
+import hashlib
+from collections import Counter
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from imm.language.corpus import UNK, Vocabulary, encode, words_of
+from imm.language.counting import fit_ngram
+from imm.language.text import Progress
+from imm.targets.ngram import Ngram
+from imm.validation import check_count
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What a run is trained and judged on.
+
+    Attributes:
+        vocabulary: the words.
+        bigram: the restricted model, over the same words.
+        counts: how often each word stands in the bigram's text, ``[words]``.
+        train, valid: tokens ``[n]``.
+        test: tokens, or None.
+        unknown: for each text, how many of its words are not in the vocabulary.
+    """
+
+    vocabulary: Vocabulary
+    bigram: Ngram
+    counts: Tensor
+    train: Tensor
+    valid: Tensor
+    test: Tensor | None
+    unknown: dict[str, int]
+
+    @classmethod
+    def read(
+        cls,
+        train: Path | str,
+        valid: Path | str,
+        test: Path | str | None = None,
+        ngram_text: Path | str | None = None,
+        level: str = "word",
+        min_count: int = 1,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Reads text files, one sentence a line.
+
+        Args:
+            train: what the model is trained on.
+            valid: what training is steered by.
+            test: what the trained model is judged on.
+            ngram_text: what the bigram is counted on; the training text if None.
+            level: ``word`` or ``char``.
+            min_count: words that occur less often in the training text and the bigram's together are ``<unk>``.
+            progress: is told how many bytes of how many were read, for each file anew.
+        """
+        counted = Path(train if ngram_text is None else ngram_text)
+        frequency = count_words(counted, level)
+        everywhere = frequency if counted == Path(train) else frequency + count_words(Path(train), level)
+        check_count(min_count, "min_count")
+        known = [word.decode() for word, n in everywhere.items() if n >= min_count and word != UNK.encode()]
+        bigram = fit_ngram(counted, 2, vocabulary=known, level=level, progress=progress)
+        vocabulary = Vocabulary([str(word) for word in bigram.classes], level=level)
+        counts = torch.tensor([frequency[word.encode()] for word in vocabulary.words])
+        counts[vocabulary.unk] = frequency.total() - counts.sum() + counts[vocabulary.unk]
+        tokens, unknown = {}, {}
+        for name, path in {"train": train, "valid": valid, "test": test}.items():
+            if path is not None:
+                pieces = list(encode(path, vocabulary, progress))
+                tokens[name] = torch.from_numpy(np.concatenate([piece for piece, _ in pieces])).long()
+                unknown[name] = sum(n for _, n in pieces)
+        return cls(vocabulary, bigram, counts, tokens["train"], tokens["valid"], tokens.get("test"), unknown)
+
+    def first(self, fraction: float) -> Self:
+        """The same with the first part of the training text only; the bigram stays."""
+        n = max(2, round(len(self.train) * fraction))
+        return replace(self, train=self.train[:n])
+
+    def fingerprint(self) -> str:
+        """Tells these texts from others."""
+        digest = hashlib.sha256("\n".join(self.vocabulary.words).encode())
+        for tokens in (self.train, self.valid, self.test):
+            digest.update(b"" if tokens is None else tokens.numpy().tobytes())
+        for level in self.bigram.trie.levels:
+            digest.update(level.keys.tobytes())
+        return digest.hexdigest()[:16]
+
+
+def count_words(path: Path, level: str) -> Counter[bytes]:
+    """How often each word of a text occurs, the line's end among them."""
+    counts: Counter[bytes] = Counter()
+    for words in words_of(path, "stream", None, level):
+        counts.update(words)
+    return counts

@@ -1,0 +1,259 @@
+"""The training loop: steps, epochs, the learning rate, and what survives an interruption."""
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file
+from torch import Generator, Tensor
+from torch.nn.utils import clip_grad_norm_
+
+from imm.files import write_whole
+from imm.language import checkpoint
+from imm.language.checkpoint import Checkpoint
+from imm.language.evaluation import best_ratio, interpolated, log_likelihoods, perplexity
+from imm.language.methods import Loss, Step, method_for
+from imm.language.metrics import Metrics
+from imm.language.model import build, save_model
+from imm.language.settings import Settings
+from imm.language.texts import Texts
+from imm.language.windows import Windows
+from imm.matching import clipped_apart
+
+Progress = Callable[[int, int, str], None]
+"""Is told how many steps of how many are done, and how well it goes."""
+
+LOG_EVERY = 20
+
+
+class DivergenceError(ValueError):
+    """The loss is no number any more, or far worse than knowing nothing."""
+
+
+@dataclass
+class Position:
+    """Where a run stands.
+
+    Attributes:
+        epoch, window: the next step.
+        step: how many were done.
+        rate: the learning rate.
+        decays: how often it was reduced (SGD).
+        best, best_epoch: the lowest validation perplexity so far, and the epoch after which it was.
+        active: whether the restricted model is used yet.
+        loss, count: the sum of the epoch's cross-entropies, and of how many steps.
+        done: whether training is over.
+    """
+
+    epoch: int = 0
+    window: int = 0
+    step: int = 0
+    rate: float = 0.0
+    decays: int = 0
+    best: float = math.inf
+    best_epoch: int = 0
+    active: bool = False
+    loss: float = 0.0
+    count: int = 0
+    done: bool = False
+
+
+class Run:
+    """One training run.
+
+    Args:
+        settings: everything that decides it.
+        texts: what it is trained and judged on.
+        folder: keeps ``settings.json``, ``metrics.jsonl``, ``checkpoint.safetensors``, the best model in ``model/``
+            and at last ``result.json``. A run that was interrupted there continues, to the same bits.
+        tensorboard: whether TensorBoard's files are written too.
+        checkpoint_seconds: how much work an interruption may cost.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        texts: Texts,
+        folder: Path,
+        tensorboard: bool = False,
+        checkpoint_seconds: float = 120.0,
+    ) -> None:
+        self.settings, self.texts, self.folder = settings, texts, folder
+        self._checkpoint_seconds = checkpoint_seconds
+        self._claim()
+        torch.manual_seed(settings.seed)
+        self._generator = Generator().manual_seed(settings.seed)
+        self.windows = Windows(texts.train, settings.batch_size, settings.unroll)
+        self.model = build(len(texts.vocabulary), settings)
+        self.method = method_for(settings, texts, self.windows, self.model, self._generator)
+        self._parameters = list(self.model.parameters())
+        self._state = self.model.initial_state(self.windows.batch_size)
+        rate = settings.learning_rate
+        if settings.optimizer == "sgd":
+            self._optimizer: torch.optim.Optimizer = torch.optim.SGD(self._parameters, rate)
+        else:
+            self._optimizer = torch.optim.AdamW(self._parameters, rate, weight_decay=settings.weight_decay)
+        self.position = Position(rate=rate, active=settings.start_below == 0)
+        length = self._resume()
+        self._metrics = Metrics(folder, length, tensorboard)
+
+    def train(self, progress: Progress | None = None) -> dict[str, Any]:
+        """Runs to the end and gives the content of ``result.json``."""
+        at, last, shown = self.position, time.monotonic(), math.nan
+        total = self.settings.epochs * len(self.windows)
+        try:
+            while not at.done:
+                parts = self._step()
+                if at.step % LOG_EVERY == 0:
+                    record = {name: part.item() for name, part in parts.items()}
+                    self._metrics.write(at.step, {"learning_rate": at.rate, **record})
+                    shown = math.exp(min(at.loss / at.count, 700.0))
+                if at.window == len(self.windows):
+                    self._end_epoch()
+                    last = self._save()
+                elif time.monotonic() - last > self._checkpoint_seconds:
+                    last = self._save()
+                if progress is not None:
+                    progress(at.step, total, f"train {shown:.1f}, best valid {at.best:.1f}")
+        finally:
+            self._metrics.close()
+        return self._result()
+
+    def _step(self) -> dict[str, Tensor]:
+        at, settings = self.position, self.settings
+        self._set_rate()
+        step = Step(self.model, self.windows[at.window], self._state, at.active)
+        step = replace(step, batch=self.method.prepare(step))
+        log_q, after = self.model(step.batch.inputs, self._state)
+        loss: Loss = self.method(log_q, step)
+        self._optimizer.zero_grad()
+        (loss.total * self.windows.unroll).backward()
+        norm = clip_grad_norm_(self._parameters, settings.clip)
+        cross_entropy = loss.parts["cross_entropy"].item()
+        if not (math.isfinite(loss.total.item()) and math.isfinite(norm.item())) or cross_entropy > self._hopeless:
+            raise DivergenceError(
+                f"training diverged at step {at.step + 1}: cross-entropy {cross_entropy:.4g}, gradient norm"
+                f" {norm.item():.4g}; the last good state is in {self.folder}; try a learning rate below {at.rate:g}"
+            )
+        parts = dict(loss.parts)
+        if at.active:
+            embedding = self.model.embedding.weight
+            if settings.embedding_factor != 1 and embedding.grad is not None:
+                embedding.grad *= settings.embedding_factor
+            if self.method.apart:
+                parts["matching"] = self._second_pass(step)
+        self._optimizer.step()
+        self._state = after
+        at.loss, at.count = at.loss + cross_entropy, at.count + 1
+        at.step, at.window = at.step + 1, at.window + 1
+        return parts
+
+    def _second_pass(self, step: Step) -> Tensor:
+        """In evaluation mode; the primary state is not touched (Section experiments, LSTM)."""
+        embedding = self.model.embedding.weight
+        self.model.eval()
+        embedding.requires_grad_(self.settings.match_embedding)
+        try:
+            with clipped_apart(self._parameters, self.settings.clip if self.settings.clip_apart else math.inf):
+                return self.method.backward_apart(step, self.windows.unroll)
+        finally:
+            embedding.requires_grad_(True)
+            self.model.train()
+
+    @property
+    def _hopeless(self) -> float:
+        return 3 * math.log(len(self.texts.vocabulary)) + 3
+
+    def _set_rate(self) -> None:
+        at, settings = self.position, self.settings
+        if settings.optimizer == "adamw":
+            at.rate = settings.learning_rate * (1 - at.step / (settings.epochs * len(self.windows)))
+        for group in self._optimizer.param_groups:
+            group["lr"] = at.rate
+
+    def _end_epoch(self) -> None:
+        at, settings = self.position, self.settings
+        likelihoods = log_likelihoods(self.model, self.texts.valid, self.windows.unroll, settings.batch_size)
+        valid = perplexity(likelihoods)
+        record = {"train_perplexity": math.exp(min(at.loss / at.count, 700.0)), "valid_perplexity": valid}
+        at.epoch, at.window, at.loss, at.count = at.epoch + 1, 0, 0.0, 0
+        self._state = self.model.initial_state(self.windows.batch_size)
+        self._metrics.write(at.step, {"epoch": at.epoch, **record})
+        if valid < at.best:
+            at.best, at.best_epoch = valid, at.epoch
+            save_model(self.model, self.texts.vocabulary, settings, self.folder / "model")
+        elif settings.optimizer == "sgd":
+            at.rate, at.decays = at.rate * settings.decay, at.decays + 1
+            self.model.load_state_dict(self._best_parameters())
+        if not at.active and valid < settings.start_below:
+            at.active, at.rate = True, settings.restart_rate or at.rate
+        at.done = at.epoch == settings.epochs or at.decays > settings.max_decays
+
+    def _best_parameters(self) -> dict[str, Tensor]:
+        parameters = load_file(self.folder / "model" / "model.safetensors")
+        return parameters | ({"output.weight": parameters["embedding.weight"]} if self.settings.tied else {})
+
+    def _result(self) -> dict[str, Any]:
+        """Judges the best model as the paper does: test with one column."""
+        settings, texts, at = self.settings, self.texts, self.position
+        if at.best_epoch:
+            self.model.load_state_dict(self._best_parameters())
+        result: dict[str, Any] = {"epochs": at.epoch, "best_epoch": at.best_epoch, "valid_perplexity": at.best}
+        likelihoods = {}
+        for name, tokens, columns in (("valid", texts.valid, settings.batch_size), ("test", texts.test, 1)):
+            if tokens is not None:
+                likelihoods[name] = log_likelihoods(self.model, tokens, self.windows.unroll, columns)
+                result[f"{name}_perplexity"] = perplexity(likelihoods[name])
+        if settings.method == "interpolation":
+            result["ratio"] = best_ratio(likelihoods["valid"], texts.valid, texts.bigram)
+            for name, tokens in (("valid", texts.valid), ("test", texts.test)):
+                if tokens is not None:
+                    mixed = interpolated(likelihoods[name], tokens, texts.bigram, result["ratio"])
+                    result[f"{name}_perplexity"] = perplexity(mixed)
+        write_whole(self.folder / "result.json", json.dumps(result, indent=1) + "\n")
+        return result
+
+    def _claim(self) -> None:
+        """Refuses a folder that holds another run."""
+        path = self.folder / "settings.json"
+        mine = {"settings": self.settings.to_json(), "texts": self.texts.fingerprint()}
+        if path.exists():
+            if json.loads(path.read_text()) != mine:
+                raise ValueError(f"{self.folder} holds a run with other settings or texts; name another folder")
+            return
+        if self.folder.exists() and any(self.folder.iterdir()):
+            raise FileExistsError(f"{self.folder} is there already and holds no run; name another folder")
+        write_whole(path, json.dumps(mine, indent=1) + "\n")
+
+    def _save(self) -> float:
+        tensors: dict[str, Tensor] = {}
+        for prefix, part in {
+            "model": dict(self.model.state_dict()),
+            "method": dict(self.method.state_dict()),
+            "optimizer": checkpoint.optimizer_tensors(self._optimizer),
+            "generator": checkpoint.generator_tensors(self._generator),
+            "state": {str(i): part for i, part in enumerate(self._state)},
+        }.items():
+            tensors |= {f"{prefix}.{name}": tensor for name, tensor in part.items()}
+        record = {"position": asdict(self.position), "metrics": self._metrics.length()}
+        Checkpoint(tensors, record).write(self.folder / "checkpoint.safetensors")
+        return time.monotonic()
+
+    def _resume(self) -> int:
+        """Continues from the checkpoint, if there is one; how many bytes of the metrics belong to it."""
+        found = Checkpoint.read(self.folder / "checkpoint.safetensors")
+        if found is None:
+            return 0
+        self.model.load_state_dict(found.under("model"))
+        self.method.load_state_dict(found.under("method"))
+        checkpoint.restore_optimizer(self._optimizer, found.under("optimizer"))
+        checkpoint.restore_generators(self._generator, found.under("generator"))
+        state = found.under("state")
+        self._state = tuple(state[str(i)] for i in range(len(state)))
+        self.position = Position(**found.record["position"])
+        return int(found.record["metrics"])

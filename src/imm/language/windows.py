@@ -1,0 +1,71 @@
+"""A stream of tokens as parallel columns, read window by window."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+
+@dataclass(frozen=True)
+class Batch:
+    """One window of all columns.
+
+    Attributes:
+        number: which window.
+        inputs: ``[L, batch]``, what is read.
+        labels: ``[L · batch]``, the word after each.
+        short: ``[L · batch]``, the short context of each position: the word read there, before any noise.
+    """
+
+    number: int
+    inputs: Tensor
+    labels: Tensor
+    short: Tensor
+
+
+class Windows:
+    """The text cut into ``batch_size`` columns, and these into windows of ``unroll`` words.
+
+    A text too short for that has fewer columns, then shorter windows. What does not fill a window is left out.
+
+    Args:
+        tokens: ``[n]``.
+        batch_size: how many columns.
+        unroll: L.
+
+    Attributes:
+        inputs: ``[windows · L, batch]``: each column is a part of the text. Its transpose, flattened, is what
+            positions count.
+        labels: the same, one word later.
+    """
+
+    def __init__(self, tokens: Tensor, batch_size: int, unroll: int) -> None:
+        n = len(tokens) - 1
+        if n < 1:
+            raise ValueError(f"a text needs two words to learn from, got {len(tokens)}, line ends included")
+        self.unroll = min(unroll, n)
+        self.batch_size = min(batch_size, n // self.unroll)
+        per_column = n // self.batch_size // self.unroll * self.unroll
+        columns = torch.arange(self.batch_size) * (n // self.batch_size)
+        place = torch.arange(per_column)[:, None] + columns
+        self.inputs, self.labels = tokens[place], tokens[place + 1]
+
+    def __len__(self) -> int:
+        return len(self.inputs) // self.unroll
+
+    def __getitem__(self, number: int) -> Batch:
+        if not 0 <= number < len(self):
+            raise IndexError(f"window {number} of {len(self)}")
+        part = slice(number * self.unroll, (number + 1) * self.unroll)
+        inputs = self.inputs[part]
+        return Batch(number, inputs, self.labels[part].flatten(), inputs.flatten())
+
+    @property
+    def short(self) -> Tensor:
+        """The short context of each position, column after column: ``[batch · windows · L]``."""
+        return self.inputs.T.flatten()
+
+    def locate(self, positions: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """The column, the window and the place in it of each of these positions, ``[m]`` each."""
+        column, place = positions // len(self.inputs), positions % len(self.inputs)
+        return column, place // self.unroll, place % self.unroll

@@ -98,13 +98,13 @@ class Perplexity(NamedTuple):
     unknown: int
 
 
-def perplexity(model: Ngram, path: Path | str, progress: Progress | None = None) -> Perplexity:
-    """How well ``model`` predicts a text file, one sentence a line.
+def perplexity(model: Ngram, path: Path | str, progress: Progress | None = None, level: str = "word") -> Perplexity:
+    """How well ``model`` predicts a text file, one sentence a line, ``level`` being that of :func:`fit_ngram`.
 
     Words that are not in the vocabulary are predicted as ``<unk>``, and are counted in the perplexity.
     """
     words = [str(word) for word in model.classes]
-    vocabulary = Vocabulary(words, "stream" if model.about.bos is None else "sentence")
+    vocabulary = Vocabulary(words, "stream" if model.about.bos is None else "sentence", level)
     unknown = 0
 
     def pieces() -> Iterator[Tokens]:

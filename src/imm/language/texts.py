@@ -14,7 +14,7 @@ from imm.language.corpus import UNK, Vocabulary, encode, words_of
 from imm.language.counting import fit_ngram
 from imm.language.text import Progress
 from imm.targets.ngram import Ngram
-from imm.validation import check_count
+from imm.validation import check_count, check_fraction
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,9 @@ class Texts:
         """
         counted = Path(train if ngram_text is None else ngram_text)
         frequency = count_words(counted, level)
-        everywhere = frequency if counted == Path(train) else frequency + count_words(Path(train), level)
+        everywhere = (
+            frequency if counted.resolve() == Path(train).resolve() else frequency + count_words(Path(train), level)
+        )
         check_count(min_count, "min_count")
         known = [word.decode() for word, n in everywhere.items() if n >= min_count and word != UNK.encode()]
         bigram = fit_ngram(counted, 2, vocabulary=known, level=level, progress=progress)
@@ -79,16 +81,17 @@ class Texts:
 
     def first(self, fraction: float) -> Self:
         """The same with the first part of the training text only; the bigram stays."""
-        n = max(2, round(len(self.train) * fraction))
+        n = max(2, round(len(self.train) * check_fraction(fraction, "fraction")))
         return replace(self, train=self.train[:n])
 
     def fingerprint(self) -> str:
         """Tells these texts from others."""
         digest = hashlib.sha256("\n".join(self.vocabulary.words).encode())
         for tokens in (self.train, self.valid, self.test):
-            digest.update(b"" if tokens is None else tokens.numpy().tobytes())
-        for level in self.bigram.trie.levels:
-            digest.update(level.keys.tobytes())
+            digest.update(b"none" if tokens is None else str(len(tokens)).encode() + tokens.numpy().tobytes())
+        trie = self.bigram.trie
+        for array in (trie.base, *(array for level in trie.levels for array in (level.keys, level.values))):
+            digest.update(array.tobytes())
         return digest.hexdigest()[:16]
 
 

@@ -81,10 +81,10 @@ def check_weights(weights: Tensor, name: str) -> None:
         raise ValueError(f"{name} must not be all zero along the last dimension")
 
 
-def check_count(value: int, name: str) -> int:
-    """Refuses what is not a whole number of at least one."""
-    if isinstance(value, bool) or not 1 <= value < math.inf or int(value) != value:
-        raise ValueError(f"{name} must be a whole number of at least 1, got {value!r}")
+def check_count(value: int, name: str, least: int = 1) -> int:
+    """Refuses what is not a whole number of at least ``least``."""
+    if isinstance(value, bool) or not least <= value < math.inf or int(value) != value:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)
 
 

@@ -107,9 +107,11 @@ class Settings:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {given!r}")
         for name in ("width", "layers", "heads", "batch_size", "unroll", "epochs", "n_contexts", "every", "table_mb"):
             check_count(getattr(self, name), name)
-        for name in ("init", "learning_rate", "weight_decay", "max_decays", "lam", "positions", "refresh_every"):
+        for name in ("max_decays", "positions", "refresh_every", "seed"):
+            check_count(getattr(self, name), name, 0)
+        for name in ("init", "learning_rate", "weight_decay", "lam", "memory", "start_below"):
             check_not_negative(getattr(self, name), name)
-        for name in ("memory", "start_below", "embedding_factor", "restart_rate", "seed"):
+        for name in ("embedding_factor", "restart_rate"):
             check_not_negative(getattr(self, name), name)
         for name in ("decay", "gamma"):
             check_fraction(getattr(self, name), name)
@@ -130,6 +132,8 @@ class Settings:
     @classmethod
     def from_json(cls, given: Mapping[str, Any]) -> Self:
         """From what :meth:`to_json` gave; anything else is refused."""
+        if not isinstance(given, Mapping):
+            raise ValueError(f"settings must be a record, got {given!r}")
         known = {field.name for field in fields(cls)}
         if given.keys() != known:
             raise ValueError(f"settings must have exactly {sorted(known)}; differs in {sorted(known ^ given.keys())}")

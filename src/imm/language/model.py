@@ -74,7 +74,7 @@ def save_model(model: LanguageModel, vocabulary: Vocabulary, settings: Settings,
     with whole_folder(folder, "model.json") as new:
         tensors = {name: p.detach().contiguous() for name, p in model.named_parameters()}
         save_file(tensors, new / "model.safetensors")
-        (new / "model.json").write_text(json.dumps(about, ensure_ascii=False))
+        (new / "model.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
 
 
 def load_model(folder: Path | str) -> tuple[LanguageModel, Vocabulary, Settings]:
@@ -84,7 +84,7 @@ def load_model(folder: Path | str) -> tuple[LanguageModel, Vocabulary, Settings]
     if not path.exists():
         raise FileNotFoundError(f"{folder} holds no language model: there is no model.json")
     try:
-        about = json.loads(path.read_text())
+        about = json.loads(path.read_text(encoding="utf-8"))
         settings = Settings.from_json(about["settings"])
         vocabulary = Vocabulary(_words(about["words"]), level=about["level"])
         model = build(len(vocabulary), settings)

@@ -12,8 +12,9 @@ WORDS = ("<unk>", "<eos>", "a", "b", "c", "d", "e")
 
 def tokens(n: int, seed: int = 0) -> Tensor:
     """A text in which words depend on the one before; the first ones have every word."""
-    generator = torch.Generator().manual_seed(seed)
+    generator = torch.Generator().manual_seed(0)
     table = torch.softmax(2 * torch.randn(len(WORDS), len(WORDS), generator=generator), -1)
+    generator.manual_seed(seed)
     out = list(range(len(WORDS)))
     while len(out) < n:
         out.append(int(torch.multinomial(table[out[-1]], 1, generator=generator)))

@@ -104,7 +104,7 @@ class Streaming(nn.Module):
 
     def log_induced(self, short: Tensor) -> Tensor:
         """``log Q̂(· | short)`` as it stands, ``[n, classes]``."""
-        if int(short.max()) >= len(self.count):
+        if len(short) and int(short.max()) >= len(self.count):
             raise ValueError(f"short context {int(short.max())} is not one of the {len(self.count)} that are held")
         unseen = self.count[short] == 0
         if unseen.any():

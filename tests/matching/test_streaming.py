@@ -190,3 +190,105 @@ def test_a_second_differentiation_is_refused():
     loss.backward(retain_graph=True)
     with pytest.raises(RuntimeError, match="differentiated already"):
         loss.backward()
+
+
+class TestBounded:
+    """With ``n_held`` only the first codes are remembered."""
+
+    def batches(self, generator):
+        for _ in range(6):
+            q = random_probabilities(8, 5, generator=generator, dtype=torch.float32)
+            target = random_probabilities(8, 5, generator=generator, dtype=torch.float32)
+            yield q.log(), torch.randint(4, (8,), generator=generator), target
+
+    def directions(self, matching, batches):
+        found = []
+        for log_q, short, target in batches:
+            leaf = log_q.clone().requires_grad_()
+            loss = matching(leaf, short, target)
+            loss.backward()
+            found.append((loss.detach(), leaf.grad, short))
+        return found
+
+    def test_the_others_have_memory_zero(self, generator):
+        batches = list(self.batches(generator))
+        bounded = self.directions(Streaming(4, 5, 7.0, n_held=2), batches)
+        whole = self.directions(Streaming(4, 5, 7.0), batches)
+        none = self.directions(Streaming(4, 5, 0.0), batches)
+        for (_, found, short), (_, remembered, _), (_, forgot, _) in zip(bounded, whole, none, strict=True):
+            torch.testing.assert_close(found[short < 2], remembered[short < 2])
+            torch.testing.assert_close(found[short >= 2], forgot[short >= 2])
+        assert not torch.allclose(whole[-1][1], none[-1][1], atol=1e-3)
+
+    def test_the_table_has_as_many_rows(self, generator):
+        matching = Streaming(4, 5, 7.0, n_held=2)
+        self.directions(matching, self.batches(generator))
+        assert matching.induced.shape == (2, 5)
+        assert matching.count.shape == (2,)
+        assert Streaming(4, 5, 7.0, n_held=9).induced.shape == (4, 5)
+        with pytest.raises(ValueError, match="n_held must be a whole number of at least 1, got 0"):
+            Streaming(4, 5, 7.0, n_held=0)
+
+    def test_a_batch_without_any_that_is_held(self, generator):
+        matching = Streaming(4, 5, 7.0, n_held=2)
+        q = random_probabilities(3, 5, generator=generator, dtype=torch.float32)
+        loss = matching(q.log(), torch.tensor([3, 2, 3]), q)
+        assert math.isfinite(loss.item())
+        assert matching.count.tolist() == [0, 0]
+        assert matching.log_induced(torch.empty(0, dtype=torch.int64)).shape == (0, 5)
+
+    def test_an_induced_model_that_is_not_held(self, generator):
+        matching = Streaming(4, 5, 7.0, n_held=2)
+        self.directions(matching, self.batches(generator))
+        with pytest.raises(ValueError, match="short context 2 is not one of the 2 that are held"):
+            matching.log_induced(torch.tensor([0, 2]))
+
+    def test_codes_beyond_all_are_still_refused(self):
+        with pytest.raises(ValueError, match="short must be codes 0 to 3, got 4 to 4"):
+            Streaming(4, 2, 7.0, n_held=2)(
+                torch.tensor([[0.5, 0.5]]).log(), torch.tensor([4]), torch.tensor([[0.5, 0.5]])
+            )
+
+
+@pytest.mark.parametrize("memory", [5.0, math.inf])
+def test_a_bfloat16_table_is_close_to_a_float32_one(generator, memory):
+    coarse, fine = Streaming(3, 6, memory, dtype=torch.bfloat16), Streaming(3, 6, memory)
+    for _ in range(40):
+        q = random_probabilities(9, 6, generator=generator, dtype=torch.float32)
+        short = torch.randint(3, (9,), generator=generator)
+        leaves = [q.log().requires_grad_() for _ in range(2)]
+        losses = [matching(leaf, short, q) for matching, leaf in zip((coarse, fine), leaves, strict=True)]
+        for loss in losses:
+            loss.backward()
+        torch.testing.assert_close(losses[0], losses[1], rtol=0.01, atol=0.01)
+        torch.testing.assert_close(leaves[0].grad, leaves[1].grad, rtol=0.05, atol=1e-3)
+    assert coarse.induced.dtype == torch.bfloat16
+    assert coarse.induced.element_size() == 2
+    assert coarse.log_induced(torch.tensor([0])).dtype == torch.float32
+    torch.testing.assert_close(coarse.induced.float(), fine.induced, rtol=0.03, atol=1e-3)
+    assert coarse.count.tolist() == fine.count.tolist()
+
+
+def test_what_is_fed_is_induced_as_its_mean(seed):
+    problem = Problem(seed, torch.float32)
+    matching = Streaming(3, 4, math.inf)
+    for rows in torch.arange(9).split(4):
+        matching.feed(problem.log_q(rows, rows), problem.short[rows])
+    expected = Exact(Multiset(problem.short)).log_induced(problem.log_q, problem.short)
+    torch.testing.assert_close(matching.log_induced(problem.short), expected, rtol=1e-5, atol=1e-6)
+    assert not matching.induced.requires_grad
+
+
+def test_feeding_is_what_a_step_does_to_the_table(generator):
+    fed, stepped = Streaming(3, 4, 5.0), Streaming(3, 4, 5.0)
+    problem = Problem(dtype=torch.float32)
+    for _ in range(3):
+        fed.feed(problem.all(), problem.short)
+        stepped(problem.all(), problem.short, problem.target)
+    assert torch.equal(fed.induced, stepped.induced)
+    assert torch.equal(fed.count, stepped.count)
+
+
+def test_logits_are_not_fed():
+    with pytest.raises(ValueError, match="must be log-probabilities"):
+        Streaming(1, 2, 5.0).feed(torch.tensor([[1.0, 2.0]]), torch.tensor([0]))

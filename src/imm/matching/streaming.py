@@ -37,7 +37,7 @@ class Streaming(nn.Module):
         memory: K, in predictions; infinite for the mean of everything seen.
         n_held: only the codes below it have a running ``Q̂``, which bounds the table; for the others it is the mean of
             their batch, as with ``K = 0``. All if None. Give the most frequent short contexts the lowest codes.
-        dtype: of the table; bfloat16 halves it and keeps two to three digits.
+        dtype: of the table; bfloat16 halves it and keeps two to three digits, fewer if the memory is above a hundred.
 
     The state (``state_dict``) is ``Q̂``, ``[n_held, n_classes]`` probabilities, and the counts. A ``Q`` below 1e-38 is
     zero there: it adds nothing to the gradient, and its share of the risk stops growing at 87 nats.
@@ -124,10 +124,6 @@ class Streaming(nn.Module):
     def _update(self, q: Tensor, groups: "_Groups") -> Tensor:
         """Feeds the batch in; returns ``Q̂`` of each of its groups, ``[groups, classes]``."""
         induced = groups.mean(q)
-        n_held = int((groups.short < len(self.count)).sum())  # they come first: codes are sorted
-        short, m = groups.short[:n_held], groups.weight[:n_held]
-        beta = torch.maximum(m / (self.count[short] + m), m / (m + self.memory))
-        held = induced[:n_held].lerp_(self.induced.index_select(0, short).to(q.dtype), (1 - beta)[:, None])
         total = induced.sum(-1)
         wrong = ~((total - 1).abs() <= LOGITS_TOLERANCE)
         if wrong.any():  # before anything is kept: NaN would stay for good
@@ -135,6 +131,10 @@ class Streaming(nn.Module):
             raise ValueError(
                 f"log_q must be log-probabilities in every row; those of short context {where} sum to {given:.6g}"
             )
+        n_held = int((groups.short < len(self.count)).sum())  # they come first: codes are sorted
+        short, m = groups.short[:n_held], groups.weight[:n_held]
+        beta = torch.maximum(m / (self.count[short] + m), m / (m + self.memory))
+        held = induced[:n_held].lerp_(self.induced.index_select(0, short).to(q.dtype), (1 - beta)[:, None])
         self.induced.index_copy_(0, short, held.to(self.induced.dtype))
         self.count[short] += m
         return induced

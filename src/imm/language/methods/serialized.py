@@ -1,6 +1,7 @@
 """IMM with the correction of a stale copy of the model."""
 
 import copy
+import math
 
 import torch
 from torch import Tensor
@@ -82,7 +83,8 @@ class Serialized(Method):
         target = rows(self.bigram, short)
         held = short < len(self.induced.count)
         log_induced = self._log_stale.clone()
-        log_induced[held] = self.induced.log_induced(short[held])
+        # Too small for the table is not zero: a correction must stay finite.
+        log_induced[held] = self.induced.log_induced(short[held]).clamp_(min=math.log(torch.finfo(torch.float32).tiny))
         risk = cross_entropy_by_row(log_induced, target).mean()
         direction = (self._log_stale - log_induced).exp_().mul_(target)
         self._log_stale = None

@@ -1,0 +1,236 @@
+"""The gradients of IMM's methods against plain differentiation of the definition."""
+
+import copy
+import math
+
+import pytest
+import torch
+from torch.nn.functional import nll_loss
+
+from imm.matching import Streaming
+from tests.language import tiny
+from tests.language.methods.steps import take
+
+LAM = 0.2
+ONE_WINDOW = {"unroll": 20}
+"""The three columns of the text are read at once: every position's state is the initial one."""
+
+
+def risk(log_q, short, bigram):
+    """``-(1/n) Σ_t Σ_y P̂ log mean Q`` over the rows that share a short context, row by row."""
+    target, total = bigram(short), 0.0
+    for t in range(len(short)):
+        induced = log_q[short == short[t]].exp().mean(0)
+        total = total - (target[t] * induced.log()).sum()
+    return total / len(short)
+
+
+def gradient(model, loss):
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()), retain_graph=True)])
+
+
+def left(model):
+    """What is in the ``.grad``."""
+    flat = torch.cat([p.grad.flatten() for p in model.parameters()])
+    model.zero_grad()
+    return flat
+
+
+def passes(step, n=None):
+    """``n`` more steps with the same model: all of the text's log-probabilities, and its short contexts."""
+    taken = [step]
+    for _ in range((n or len(step.windows)) - 1):
+        taken.append(taken[-1].then())
+    return taken, torch.cat([s.log_q for s in taken]), torch.cat([s.batch.short for s in taken])
+
+
+class TestExact:
+    def test_the_gradient_is_that_of_the_definition(self):
+        step = next(take(1, method="imm-exact", **ONE_WINDOW))
+        definition = risk(step.log_q, step.batch.short, step.texts.bigram)
+        value = step.apart(scale=3.0)
+        torch.testing.assert_close(left(step.model), 3 * LAM * gradient(step.model, definition), rtol=1e-4, atol=1e-6)
+        torch.testing.assert_close(value, definition.detach())
+
+    def test_a_batch_is_matched_over_the_whole_text(self):
+        """Of a text of two windows the first; the second begins in the state that the pass before left."""
+        *_, step = take(3, method="imm-exact", unroll=10)
+        log_q, short = [], []
+        state = step.model.initial_state(3)
+        for number in range(2):
+            batch = step.windows[number]
+            row, after = step.model(batch.inputs, tuple(part.half().float() for part in state))
+            state = after
+            log_q.append(row)
+            short.append(batch.short)
+        log_q, short = torch.cat(log_q), torch.cat(short)
+        taken = step.batch.short
+        target = step.texts.bigram(taken)
+        induced = torch.stack([log_q[short == word].exp().mean(0) for word in taken])
+        definition = -(target * induced.log()).sum(-1).mean()
+        step.apart()
+        torch.testing.assert_close(left(step.model), LAM * gradient(step.model, definition), rtol=1e-3, atol=1e-5)
+
+    def test_every_batch_has_a_second_pass(self):
+        assert all(step.method.apart for step in take(4, method="imm-exact", every=3))
+
+
+class TestSampled:
+    def test_with_all_contexts_it_is_exact(self):
+        exact = next(take(1, method="imm-exact"))
+        exact.apart()
+        step = next(take(1, method="imm-sampled", positions=0))
+        step.method._n_contexts = None
+        step.apart()
+        torch.testing.assert_close(left(step.model), left(exact.model), rtol=1e-4, atol=1e-6)
+
+    def test_with_many_contexts_it_is_close(self, seed):
+        exact = next(take(1, method="imm-exact", seed=seed))
+        exact.apart()
+        step = next(take(1, method="imm-sampled", positions=0, n_contexts=300, seed=seed))
+        step.apart()
+        found, expected = left(step.model), left(exact.model)
+        assert (found - expected).norm() < 0.15 * expected.norm()
+
+    def test_every_jth_batch_since_it_began_has_a_second_pass(self):
+        early = list(take(2, active=False, method="imm-sampled", every=3))
+        apart, step = [], early[-1]
+        step.step = type(step.step)(step.model, step.batch, step.state, True)
+        for _ in range(7):
+            step = step.then()
+            apart.append(step.method.apart)
+        assert apart == [True, False, False, True, False, False, True]
+
+    def test_on_the_others_it_is_reverse_kd(self):
+        for step, other in zip(take(4, method="imm-sampled", every=2), take(4, method="reverse-kd"), strict=True):
+            if step.method.apart:
+                assert torch.equal(step.loss.total, other.loss.parts["cross_entropy"])
+            else:
+                assert torch.equal(step.loss.total, other.loss.total)
+                target = step.texts.bigram(step.batch.short)
+                expected = nll_loss(step.log_q, step.batch.labels) - LAM * (target * step.log_q).sum(-1).mean()
+                torch.testing.assert_close(step.loss.total, expected)
+
+    def test_some_positions_of_the_batch_are_drawn_without_repetition(self):
+        step = next(take(1, method="imm-sampled", positions=5))
+        seen = torch.zeros(len(tiny.WORDS))
+        for _ in range(400):
+            short, weight = step.method.short(step.batch)
+            assert (len(short), weight) == (5, None)
+            drawn = torch.bincount(short, minlength=len(tiny.WORDS))
+            assert bool((drawn <= torch.bincount(step.batch.short, minlength=len(tiny.WORDS))).all())
+            seen += drawn
+        frequency = torch.bincount(step.batch.short, minlength=len(tiny.WORDS)) / len(step.batch.short)
+        torch.testing.assert_close(seen / seen.sum(), frequency, rtol=0, atol=0.03)
+
+    @pytest.mark.parametrize("positions", [0, 12, 99])
+    def test_or_all_of_them(self, positions):
+        step = next(take(1, method="imm-sampled", positions=positions))
+        short, _ = step.method.short(step.batch)
+        assert sorted(short.tolist()) == sorted(step.batch.short.tolist())
+
+
+class TestSerialized:
+    @pytest.mark.parametrize("shape", [ONE_WINDOW, {"unroll": 4}])
+    @pytest.mark.parametrize("refresh_every", [0, 1, 2])
+    def test_over_the_whole_text_the_gradient_is_the_exact_one(self, shape, refresh_every):
+        """The model stays, so a refresh in the midst of the text changes nothing."""
+        taken, log_q, short = passes(next(take(1, method="imm-serialized", refresh_every=refresh_every, **shape)))
+        model = taken[0].model
+        labels = torch.cat([step.batch.labels for step in taken])
+        definition = risk(log_q, short, taken[0].texts.bigram)
+        expected = gradient(model, nll_loss(log_q, labels) + LAM * definition)
+        sum(step.loss.total for step in taken).backward()
+        torch.testing.assert_close(left(model) / len(taken), expected, rtol=1e-4, atol=1e-6)
+        value = torch.stack([step.loss.parts["matching"] for step in taken]).mean()
+        torch.testing.assert_close(value, definition.detach())
+
+    def test_between_refreshes_the_factor_is_the_old_models(self):
+        """Also where the old model's state comes from windows that were read since."""
+        step = next(take(1, method="imm-serialized", refresh_every=0))
+        old = copy.deepcopy(step.model)
+        with torch.no_grad():
+            for parameter in step.model.parameters():
+                parameter += 0.3 * torch.randn(parameter.shape, generator=step.generator)
+        *_, step = passes(step, 4)[0]
+        state, stale = old.initial_state(3), []
+        with torch.no_grad():
+            for number in range(5):
+                log_q, state = old(step.windows[number].inputs, state)
+                stale.append(log_q.exp())
+        short = torch.cat([step.windows[number].short for number in range(5)])
+        induced = torch.stack([torch.cat(stale)[short == word].mean(0) for word in step.batch.short])
+        factor = stale[3] / induced
+        target = step.texts.bigram(step.batch.short)
+        tampered = nll_loss(step.log_q, step.batch.labels) - LAM * (target * factor * step.log_q).sum(-1).mean()
+        expected = gradient(step.model, tampered)
+        step.loss.total.backward()
+        torch.testing.assert_close(left(step.model), expected, rtol=1e-4, atol=1e-6)
+
+    def test_refreshes_come_every_r_steps(self, monkeypatch):
+        first = next(take(1, method="imm-serialized", refresh_every=3))
+        refreshed = []
+        monkeypatch.setattr(first.method, "refresh", lambda model, number: refreshed.append(number))
+        passes(first, 8)
+        assert refreshed == [3, 1]  # steps 3 and 6 of five a pass
+
+    @pytest.mark.parametrize("n_held", [1, 3])
+    def test_short_contexts_that_are_not_held_have_the_factor_one(self, n_held):
+        first = next(take(1, active=False, method="imm-serialized", **ONE_WINDOW))
+        first.method.induced = Streaming(len(tiny.WORDS), len(tiny.WORDS), math.inf, n_held)
+        first.step = type(first.step)(first.model, first.given, first.state, True)
+        step = first.then()
+        short, q = step.batch.short, step.log_q.detach().exp()
+        induced = torch.stack([q[short == word].mean(0) for word in short])
+        factor = torch.where(short[:, None] < n_held, q / induced, 1.0)
+        tampered = -(step.texts.bigram(short) * factor * step.log_q).sum(-1).mean()
+        expected = gradient(step.model, nll_loss(step.log_q, step.batch.labels) + LAM * tampered)
+        step.loss.total.backward()
+        torch.testing.assert_close(left(step.model), expected, rtol=1e-4, atol=1e-6)
+
+    def test_a_batch_without_any_that_is_held(self):
+        texts = tiny.texts()
+        texts.train[:] = texts.train % 3 + 2
+        first = next(take(1, active=False, method="imm-serialized", texts=texts))
+        first.method.induced = Streaming(len(tiny.WORDS), len(tiny.WORDS), math.inf, 2)
+        first.step = type(first.step)(first.model, first.given, first.state, True)
+        step = first.then()
+        target = texts.bigram(step.batch.short)
+        torch.testing.assert_close(step.loss.parts["matching"], -(target * step.log_q).sum(-1).mean().detach())
+
+    def test_a_prediction_too_small_for_the_table_keeps_the_gradient_finite(self):
+        first = next(take(1, active=False, method="imm-serialized"))
+        with torch.no_grad():
+            first.model.output.bias[3] = -200.0
+        first.step = type(first.step)(first.model, first.given, first.state, True)
+        step = first.then()
+        step.loss.total.backward()
+        assert step.loss.total.isfinite()
+        assert left(step.model).isfinite().all()
+
+    def test_the_old_model_is_not_trained(self):
+        step = next(take(1, method="imm-serialized", dropout=0.5))
+        assert not any(p.requires_grad for p in step.method.stale.parameters())
+        assert not step.method.stale.training
+
+
+class TestStreaming:
+    def test_without_memory_it_matches_within_the_batch(self):
+        for step in take(3, method="imm-streaming", memory=0.0):
+            definition = risk(step.log_q, step.batch.short, step.texts.bigram)
+            expected = gradient(step.model, nll_loss(step.log_q, step.batch.labels) + LAM * definition)
+            torch.testing.assert_close(step.loss.parts["matching"], definition.detach())
+            step.loss.total.backward()
+            torch.testing.assert_close(left(step.model), expected, rtol=1e-4, atol=1e-6)
+
+    def test_with_a_long_memory_and_the_same_model_it_is_exact(self):
+        """On the second pass over the text: the first has filled the table."""
+        first, log_q, short = passes(next(take(1, method="imm-streaming", memory=1e9)))
+        second, _, _ = passes(first[-1].then())
+        definition = risk(log_q, short, first[0].texts.bigram)
+        labels = torch.cat([step.batch.labels for step in first])
+        expected = gradient(first[0].model, nll_loss(log_q, labels) + LAM * definition)
+        sum(step.loss.total for step in second).backward()
+        found = left(first[0].model) / len(second)
+        # What a batch feeds is in the table before it is used: its words weigh a little more.
+        assert (found - expected).norm() < 0.05 * expected.norm()

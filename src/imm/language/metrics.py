@@ -16,9 +16,16 @@ class Metrics:
     """
 
     def __init__(self, folder: Path, length: int = 0, tensorboard: bool = False) -> None:
-        self._file = (folder / "metrics.jsonl").open("ab")
-        self._file.truncate(length)
+        path = folder / "metrics.jsonl"
+        size = path.stat().st_size if path.exists() else 0
+        if size < length:
+            raise ValueError(
+                f"{path} has {size} bytes, and the checkpoint is of {length}: something was taken out of it"
+            )
         self._board = _board(folder) if tensorboard else None
+        self._file = path.open("ab")
+        self._file.truncate(length)
+        self._file.seek(length)  # or the place is still that of the old end
 
     def write(self, step: int, record: dict[str, Any]) -> None:
         """One record; its numbers are drawn over ``step``."""

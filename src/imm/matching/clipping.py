@@ -1,5 +1,6 @@
 """Clipping the gradients of the two losses apart, before they are added."""
 
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
@@ -14,8 +15,8 @@ def clipped_apart(parameters: Iterable[nn.Parameter], max_norm: float) -> Iterat
     """Clips what is back-propagated inside to ``max_norm``, then adds it to the gradients from before.
 
     The paper (Clipping): the two losses have very different scales, so each gradient is clipped before they
-    are added together. Costs a second set of gradients. If something is raised inside, the gradients from
-    before are left as they were.
+    are added together. With an infinite norm nothing is clipped. Costs a second set of gradients. If something
+    is raised inside, the gradients from before are left as they were.
 
     Example:
         >>> weight = nn.Parameter(torch.zeros(2))
@@ -25,7 +26,8 @@ def clipped_apart(parameters: Iterable[nn.Parameter], max_norm: float) -> Iterat
         >>> weight.grad
         tensor([4., 3.])
     """
-    check_not_negative(max_norm, "max_norm")
+    if max_norm != math.inf:
+        check_not_negative(max_norm, "max_norm")
     held = [(p, p.grad) for p in parameters]
     for p, _ in held:
         p.grad = None

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from safetensors.torch import load_file
 from torch import Generator, Tensor
+from torch.nn.functional import nll_loss
 from torch.nn.utils import clip_grad_norm_
 
 from imm.files import write_whole
@@ -130,16 +131,13 @@ class Run:
         step = Step(self.model, self.windows[at.window], self._state, at.active)
         step = replace(step, batch=self.method.prepare(step))
         log_q, after = self.model(step.batch.inputs, self._state)
+        self._check(nll_loss(log_q.detach(), step.batch.labels).item())  # or the method would refuse it in its words
         loss: Loss = self.method(log_q, step)
         self._optimizer.zero_grad()
         (loss.total * self.windows.unroll).backward()
         norm = clip_grad_norm_(self._parameters, settings.clip)
         cross_entropy = loss.parts["cross_entropy"].item()
-        if not (math.isfinite(loss.total.item()) and math.isfinite(norm.item())) or cross_entropy > self._hopeless:
-            raise DivergenceError(
-                f"training diverged at step {at.step + 1}: cross-entropy {cross_entropy:.4g}, gradient norm"
-                f" {norm.item():.4g}; the last good state is in {self.folder}; try a learning rate below {at.rate:g}"
-            )
+        self._check(cross_entropy, loss.total.item(), norm.item())
         parts = dict(loss.parts)
         if at.active:
             embedding = self.model.embedding.weight
@@ -147,6 +145,7 @@ class Run:
                 embedding.grad *= settings.embedding_factor
             if self.method.apart:
                 parts["matching"] = self._second_pass(step)
+                self._check(cross_entropy, norm=clip_grad_norm_(self._parameters, math.inf).item())
         self._optimizer.step()
         self._state = after
         at.loss, at.count = at.loss + cross_entropy, at.count + 1
@@ -165,9 +164,14 @@ class Run:
             embedding.requires_grad_(True)
             self.model.train()
 
-    @property
-    def _hopeless(self) -> float:
-        return 3 * math.log(len(self.texts.vocabulary)) + 3
+    def _check(self, cross_entropy: float, total: float = 0.0, norm: float = 0.0) -> None:
+        hopeless = 3 * math.log(len(self.texts.vocabulary)) + 3
+        if not (cross_entropy <= hopeless and math.isfinite(total) and math.isfinite(norm)):
+            at = self.position
+            raise DivergenceError(
+                f"training diverged at step {at.step + 1}: cross-entropy {cross_entropy:.4g}, gradient norm"
+                f" {norm:.4g}; the last good state is in {self.folder}; try a learning rate below {at.rate:g}"
+            )
 
     def _set_rate(self) -> None:
         at, settings = self.position, self.settings
@@ -180,6 +184,11 @@ class Run:
         at, settings = self.position, self.settings
         likelihoods = log_likelihoods(self.model, self.texts.valid, self.windows.unroll, settings.batch_size)
         valid = perplexity(likelihoods)
+        if math.isnan(valid):
+            raise DivergenceError(
+                f"training diverged at step {at.step}: the validation perplexity is {valid}; the last good state is"
+                f" in {self.folder}; try a learning rate below {at.rate:g}"
+            )
         record = {"train_perplexity": math.exp(min(at.loss / at.count, 700.0)), "valid_perplexity": valid}
         at.epoch, at.window, at.loss, at.count = at.epoch + 1, 0, 0.0, 0
         self._state = self.model.initial_state(self.windows.batch_size)
@@ -246,9 +255,17 @@ class Run:
 
     def _resume(self) -> int:
         """Continues from the checkpoint, if there is one; how many bytes of the metrics belong to it."""
-        found = Checkpoint.read(self.folder / "checkpoint.safetensors")
+        path = self.folder / "checkpoint.safetensors"
+        found = Checkpoint.read(path)
         if found is None:
             return 0
+        try:
+            return self._restore(found)
+        except (KeyError, TypeError, ValueError, RuntimeError) as error:
+            what = " ".join(str(error).split())[:200]
+            raise ValueError(f"{path} is damaged ({what}); remove it to begin anew") from None
+
+    def _restore(self, found: Checkpoint) -> int:
         self.model.load_state_dict(found.under("model"))
         self.method.load_state_dict(found.under("method"))
         checkpoint.restore_optimizer(self._optimizer, found.under("optimizer"))

@@ -1,5 +1,7 @@
 """A text, a vocabulary and models so small that plain loops can follow them."""
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -21,6 +23,7 @@ def tokens(n: int, seed: int = 0) -> Tensor:
     return torch.tensor(out[:n])
 
 
+@cache
 def texts(n: int = 61, seed: int = 0, n_test: int | None = 17) -> Texts:
     """Training text, validation text, test text, and the bigram of the first."""
     train = tokens(n, seed)

@@ -2,6 +2,7 @@
 
 import copy
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -190,7 +191,7 @@ class TestSerialized:
 
     def test_a_batch_without_any_that_is_held(self):
         texts = tiny.texts()
-        texts.train[:] = texts.train % 3 + 2
+        texts = replace(texts, train=texts.train % 3 + 2)
         first = next(take(1, active=False, method="imm-serialized", texts=texts))
         first.method.induced = Streaming(len(tiny.WORDS), len(tiny.WORDS), math.inf, 2)
         first.step = type(first.step)(first.model, first.given, first.state, True)

@@ -1,0 +1,473 @@
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from imm.language import METHODS, DivergenceError, Run, Settings, load_model, training
+from imm.language.checkpoint import Checkpoint
+from imm.language.evaluation import interpolated, log_likelihoods, perplexity
+from imm.language.windows import Windows
+from tests.language import runs, tiny
+from tests.language.runs import run, train_until
+
+PLAIN = ("none", "kn-noising", "imm-sampled", "imm-serialized", "imm-streaming")
+SMALL = {"every": 2, "n_contexts": 2, "positions": 4, "refresh_every": 3}
+
+
+@pytest.fixture(autouse=True)
+def _log_often(monkeypatch):
+    monkeypatch.setattr(training, "LOG_EVERY", 3)
+
+
+@pytest.fixture(scope="module")
+def plainly(tmp_path_factory):
+    """The parameters of two epochs of plain training."""
+    folder = tmp_path_factory.mktemp("plain") / "run"
+    run(folder, epochs=2).train()
+    return load_file(folder / "model" / "model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """What runs give that nothing interrupted; each is made once."""
+    made = {}
+
+    def get(**changes):
+        key = json.dumps(changes, sort_keys=True)
+        if key not in made:
+            folder = tmp_path_factory.mktemp("whole") / "run"
+            run(folder, **changes).train()
+            made[key] = runs.files(folder)
+        return made[key]
+
+    return get
+
+
+def metrics(folder):
+    return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
+
+
+class TestResult:
+    def test_the_folder_after_a_run(self, tmp_path):
+        result = run(tmp_path / "run").train()
+        names = {path.name for path in (tmp_path / "run").iterdir()}
+        assert names == {"settings.json", "metrics.jsonl", "checkpoint.safetensors", "model", "result.json"}
+        assert json.loads((tmp_path / "run" / "result.json").read_text()) == result
+        assert set(result) == {"epochs", "best_epoch", "valid_perplexity", "test_perplexity"}
+        assert result["epochs"] == 5
+        model, vocabulary, settings = load_model(tmp_path / "run" / "model")
+        texts = tiny.texts()
+        assert (vocabulary.words, settings) == (tiny.WORDS, tiny.settings())
+        valid = log_likelihoods(model, texts.valid, 4, 3)
+        assert result["valid_perplexity"] == pytest.approx(perplexity(valid), rel=1e-6)
+        assert result["test_perplexity"] == pytest.approx(perplexity(log_likelihoods(model, texts.test, 4)), rel=1e-6)
+        epochs = [record for record in metrics(tmp_path / "run") if "epoch" in record]
+        assert [record["epoch"] for record in epochs] == [1, 2, 3, 4, 5]
+        assert min(record["valid_perplexity"] for record in epochs) == pytest.approx(result["valid_perplexity"])
+        steps = [record for record in metrics(tmp_path / "run") if "cross_entropy" in record]
+        assert [record["step"] for record in steps] == list(range(3, 26, 3))
+
+    def test_it_learns(self, tmp_path):
+        result = run(tmp_path / "run", epochs=15, dropout=0.0).train()
+        assert result["valid_perplexity"] < 0.8 * len(tiny.WORDS)
+
+    def test_without_a_test_text(self, tmp_path):
+        result = run(tmp_path / "run", texts=tiny.texts(n_test=None), epochs=1).train()
+        assert set(result) == {"epochs", "best_epoch", "valid_perplexity"}
+
+    def test_interpolation_mixes_the_plain_model(self, tmp_path):
+        mixed = run(tmp_path / "mixed", method="interpolation").train()
+        plain = run(tmp_path / "plain").train()
+        texts = tiny.texts()
+        model, _, _ = load_model(tmp_path / "plain" / "model")
+        expected = interpolated(log_likelihoods(model, texts.test, 4), texts.test, texts.bigram, mixed["ratio"])
+        assert mixed["test_perplexity"] == pytest.approx(perplexity(expected), rel=1e-6)
+        assert mixed["valid_perplexity"] <= plain["valid_perplexity"]
+
+    def test_adamws_rate_falls_to_zero(self, tmp_path):
+        run(tmp_path / "run", learning_rate=0.1).train()
+        rates = [record["learning_rate"] for record in metrics(tmp_path / "run") if "learning_rate" in record]
+        assert rates == pytest.approx([0.1 * (1 - (step - 1) / 25) for step in range(3, 26, 3)])
+
+    def test_the_same_seed_gives_the_same_and_another_does_not(self, tmp_path):
+        for name, seed in (("a", 0), ("b", 0), ("c", 1)):
+            run(tmp_path / name, epochs=2, seed=seed).train()
+        a, b, c = (runs.files(tmp_path / name) for name in "abc")
+        assert a == b
+        assert a["model/model.safetensors"] != c["model/model.safetensors"]
+
+    def test_progress_is_told(self, tmp_path):
+        told = []
+        run(tmp_path / "run", epochs=2).train(lambda *now: told.append(now))
+        assert [now[:2] for now in told] == [(step, 10) for step in range(1, 11)]
+        assert "best valid" in told[-1][2]
+
+
+class TestTrajectories:
+    """Equivalent settings must give the same run."""
+
+    @pytest.mark.parametrize("method", [name for name in METHODS if name != "none"])
+    def test_with_strength_zero_it_is_plain_training(self, method, plainly, tmp_path):
+        run(tmp_path / "run", epochs=2, method=method, lam=0.0, gamma=0.0, **SMALL).train()
+        found = load_file(tmp_path / "run" / "model" / "model.safetensors")
+        for name, parameter in plainly.items():
+            torch.testing.assert_close(found[name], parameter, rtol=1e-5, atol=1e-6)
+            if method != "soft-noising" and method != "label-smoothing":  # which sum another way
+                assert torch.equal(found[name], parameter)
+
+    @pytest.mark.parametrize("method", [name for name in METHODS if name not in {"none", "interpolation"}])
+    def test_and_with_more_it_is_not(self, method, plainly, tmp_path):
+        run(tmp_path / "run", epochs=2, method=method, lam=0.3, gamma=0.3, **SMALL).train()
+        found = load_file(tmp_path / "run" / "model" / "model.safetensors")
+        assert not torch.allclose(found["output.weight"], plainly["output.weight"], atol=1e-3)
+
+    @pytest.mark.parametrize("method", ["reverse-kd", "imm-sampled", "imm-serialized", "imm-streaming"])
+    def test_before_it_begins_it_is_plain_training(self, method, plainly, tmp_path):
+        run(tmp_path / "run", epochs=2, method=method, start_below=1.0, **SMALL).train()
+        found = load_file(tmp_path / "run" / "model" / "model.safetensors")
+        assert all(torch.equal(found[name], parameter) for name, parameter in plainly.items())
+
+    def test_sampling_all_contexts_of_all_positions_in_one_is_exact(self, tmp_path):
+        """One short context a batch of one position: then one draw from a text of one window is all there is."""
+        texts = tiny.texts(8)  # every word once
+        shape = {"texts": texts, "epochs": 3, "batch_size": 1, "unroll": 7}
+        run(tmp_path / "a", method="imm-exact", **shape).train()
+        run(tmp_path / "b", method="imm-sampled", every=1, n_contexts=3, positions=0, **shape).train()
+        a, b = (load_file(tmp_path / name / "model" / "model.safetensors") for name in "ab")
+        for name, parameter in a.items():
+            torch.testing.assert_close(b[name], parameter, rtol=1e-4, atol=1e-5)
+
+
+class TestResume:
+    @pytest.mark.parametrize("method", PLAIN)
+    @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+    def test_an_interrupted_run_ends_in_the_same_bits(self, method, optimizer, whole, tmp_path):
+        """Interrupted within an epoch, at its end, right after a start, and with nothing done since a checkpoint."""
+        rate = 1.0 if optimizer == "sgd" else 0.05
+        changes = {"epochs": 3, "method": method, "optimizer": optimizer, "learning_rate": rate, **SMALL}
+        folder = tmp_path / "run"
+        for seconds, step in ((1e9, 7), (0, 6), (0, 7), (1e9, 13)):
+            train_until(run(folder, seconds, **changes), step)
+        run(folder, **changes).train()
+        assert runs.files(folder) == whole(**changes)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"model": "transformer", "method": "imm-sampled"},
+            {"model": "transformer", "method": "imm-serialized"},
+            {"method": "imm-exact", "tied": True},
+            {"method": "unigram-noising", "layers": 1},
+        ],
+    )
+    def test_others_too(self, changes, whole, tmp_path):
+        changes = {"epochs": 2, **changes}
+        for step in (4, 8):
+            train_until(run(tmp_path / "run", 0, **changes), step)
+        run(tmp_path / "run", **changes).train()
+        assert runs.files(tmp_path / "run") == whole(**changes)
+
+    def test_a_kill_between_the_best_model_and_the_checkpoint(self, whole, tmp_path, monkeypatch):
+        changes = {"epochs": 3, "optimizer": "sgd", "learning_rate": 1.0}
+        saves = []
+
+        def save(self):
+            saves.append(self.position.step)
+            if len(saves) in {1, 3}:
+                raise runs.Interrupted
+            return original(self)
+
+        original = Run._save
+        monkeypatch.setattr(Run, "_save", save)
+        for _ in range(2):
+            with pytest.raises(runs.Interrupted):
+                run(tmp_path / "run", **changes).train()
+        run(tmp_path / "run", **changes).train()
+        assert saves == [5, 5, 10, 10, 15]
+        assert runs.files(tmp_path / "run") == whole(**changes)
+
+    def test_a_finished_run_is_not_run_again(self, whole, tmp_path, monkeypatch):
+        expected = whole(epochs=2)
+        result = run(tmp_path / "run", epochs=2).train()
+        monkeypatch.setattr(Run, "_step", lambda self: pytest.fail("there is nothing to do"))
+        assert run(tmp_path / "run", epochs=2).train() == result
+        assert runs.files(tmp_path / "run") == expected
+
+    def test_a_killed_process(self, tmp_path, whole):
+        """SIGKILL, at any moment: while it computes, writes a checkpoint, or waits."""
+        root = Path(__file__).parents[2]
+        environment = os.environ | {"PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(root)])}
+        child = subprocess.Popen(
+            [sys.executable, "-m", "tests.language.runs", str(tmp_path / "run")],
+            stdout=subprocess.PIPE,
+            cwd=root,
+            env=environment,
+        )
+        with child:
+            for _ in range(random.randint(2, 15)):
+                assert child.stdout.readline() == b"step\n"
+            try:
+                child.wait(random.uniform(0, 0.1))
+            except subprocess.TimeoutExpired:
+                child.kill()
+        assert child.returncode == -9
+        found = Checkpoint.read(tmp_path / "run" / "checkpoint.safetensors")
+        assert 0 < found.record["position"]["step"] < 40
+        training.LOG_EVERY = 20  # as in the child
+        run(tmp_path / "run", **runs.KILLED).train()
+        run(tmp_path / "whole", **runs.KILLED).train()
+        assert runs.files(tmp_path / "run") == runs.files(tmp_path / "whole")
+
+
+class TestFolder:
+    def test_other_settings_or_texts_are_refused(self, tmp_path):
+        run(tmp_path / "run", epochs=1).train()
+        for change in ({"seed": 1}, {"lam": 0.3}, {"epochs": 2}, {"texts": tiny.texts(60)}):
+            with pytest.raises(ValueError, match=r"holds a run with other settings or texts.* name another") as refused:
+                run(tmp_path / "run", **{"epochs": 1, **change})
+            assert "\n" not in str(refused.value)
+
+    def test_a_foreign_folder_is_refused_and_left_alone(self, tmp_path):
+        (tmp_path / "thesis.tex").write_text("mine")
+        with pytest.raises(FileExistsError, match="is there already and holds no run; name another folder"):
+            run(tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+
+    def test_an_empty_folder_is_taken(self, tmp_path):
+        run(tmp_path, epochs=1).train()
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            lambda path: path.write_bytes(b""),
+            lambda path: path.write_bytes(b"\x80" * 200),
+            lambda path: path.write_bytes(path.read_bytes()[:-9]),
+            lambda path: save_file(load_file(path), path),  # without a record
+            lambda path: save_file(load_file(path), path, {"record": "{}"}),
+            lambda path: save_file(load_file(path), path, {"record": '{"position": {"x": 1}, "metrics": 0}'}),
+            lambda path: save_file({"model.x": torch.zeros(1)}, path, {"record": _record(path)}),
+            lambda path: save_file(_without(path, "generator.torch"), path, {"record": _record(path)}),
+            lambda path: save_file(_without(path, "method.steps"), path, {"record": _record(path)}),
+            lambda path: save_file(_without(path, "state.0"), path, {"record": _record(path)}),
+        ],
+    )
+    def test_a_damaged_checkpoint_is_refused_in_one_line(self, damage, tmp_path):
+        train_until(run(tmp_path / "run", 0, method="imm-serialized"), 3)
+        damage(tmp_path / "run" / "checkpoint.safetensors")
+        with pytest.raises(
+            ValueError, match=r"checkpoint\.safetensors is damaged .*; remove it to begin anew"
+        ) as refused:
+            run(tmp_path / "run", method="imm-serialized")
+        assert "\n" not in str(refused.value)
+
+    def test_without_a_checkpoint_it_begins_anew(self, tmp_path):
+        train_until(run(tmp_path / "run", epochs=2), 8)
+        (tmp_path / "run" / "checkpoint.safetensors").unlink()
+        run(tmp_path / "run", epochs=2).train()
+        run(tmp_path / "whole", epochs=2).train()
+        assert runs.files(tmp_path / "run") == runs.files(tmp_path / "whole")
+
+
+def _record(path):
+    return json.dumps(Checkpoint.read(path).record)
+
+
+def _without(path, name):
+    tensors = load_file(path)
+    del tensors[name]
+    return tensors
+
+
+class TestDivergence:
+    @pytest.mark.parametrize("method", METHODS)
+    def test_a_huge_rate_is_told_and_the_checkpoint_stays(self, method, tmp_path):
+        made = run(tmp_path / "run", 0, method=method, optimizer="sgd", learning_rate=1e4, clip=1e6, **SMALL)
+        with pytest.raises(
+            DivergenceError, match=r"training diverged at step \d+: .* try a learning rate below"
+        ) as told:
+            made.train()
+        assert "\n" not in str(told.value)
+        found = Checkpoint.read(tmp_path / "run" / "checkpoint.safetensors")
+        assert all(tensor.isfinite().all() for tensor in found.tensors.values())
+
+    @pytest.mark.parametrize("method", METHODS)
+    def test_predictions_that_are_no_numbers(self, method, tmp_path):
+        made = run(tmp_path / "run", 0, method=method, **SMALL)
+        train_until(made, 4)
+        made = run(tmp_path / "run", 0, method=method, **SMALL)
+        with torch.no_grad():
+            made.model.output.bias[2] = float("nan")
+        with pytest.raises(DivergenceError, match="training diverged at step 5"):
+            made.train()
+        found = Checkpoint.read(tmp_path / "run" / "checkpoint.safetensors")
+        assert found.record["position"]["step"] == 4
+
+    @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
+    @pytest.mark.parametrize("epochs", [1, 3])
+    def test_at_the_end_of_an_epoch(self, optimizer, epochs, tmp_path, monkeypatch):
+        made = run(tmp_path / "run", 0, optimizer=optimizer, epochs=epochs)
+        nothing = torch.tensor([float("nan")])
+        monkeypatch.setattr(training, "log_likelihoods", lambda *_: nothing)
+        with pytest.raises(DivergenceError, match="training diverged at step 5"):
+            made.train()
+        assert not (tmp_path / "run" / "result.json").exists()
+
+    def test_a_huge_second_pass(self, tmp_path):
+        """An infinite gradient of the matching must not reach the parameters."""
+        made = run(tmp_path / "run", 0, method="imm-exact", lam=3e38, dropout=0.0)
+        with pytest.raises(DivergenceError, match="training diverged at step 1"):
+            made.train()
+        assert all(parameter.isfinite().all() for parameter in made.model.parameters())
+
+
+class TestPlateau:
+    def trained(self, tmp_path, monkeypatch, valid, **changes):
+        """A run whose validation perplexities are given; parameters after each epoch."""
+        values = iter(valid)
+        before, after = [], []
+        original = Run._end_epoch
+
+        def end(self):
+            before.append({name: p.clone() for name, p in self.model.state_dict().items()})
+            original(self)
+            after.append({name: p.clone() for name, p in self.model.state_dict().items()})
+
+        monkeypatch.setattr(Run, "_end_epoch", end)
+        monkeypatch.setattr(Run, "_result", lambda self: {})
+        monkeypatch.setattr(training, "perplexity", lambda _: next(values))
+        made = run(tmp_path / "run", optimizer="sgd", learning_rate=0.8, epochs=len(valid), **changes)
+        made.train()
+        return made, before, after
+
+    def test_the_rate_falls_and_the_best_parameters_come_back(self, tmp_path, monkeypatch):
+        made, before, after = self.trained(tmp_path, monkeypatch, [9.0, 8.0, 8.5, 8.0, 7.0])
+        for epoch, best in enumerate([0, 1, 1, 1, 4]):
+            assert all(torch.equal(after[epoch][name], before[best][name]) for name in after[epoch])
+        assert not torch.equal(before[2]["output.weight"], before[1]["output.weight"])
+        assert (made.position.decays, made.position.rate, made.position.best) == (2, 0.2, 7.0)
+        assert made.position.best_epoch == 5
+        rates = {
+            record["step"]: record["learning_rate"] for record in metrics(tmp_path / "run") if "learning_rate" in record
+        }
+        assert [rates[step] for step in (3, 9, 15, 18, 24)] == [0.8, 0.8, 0.8, 0.4, 0.2]
+
+    def test_tied_parameters_come_back_tied(self, tmp_path, monkeypatch):
+        made, before, after = self.trained(tmp_path, monkeypatch, [9.0, 9.5], tied=True)
+        assert made.model.output.weight is made.model.embedding.weight
+        assert torch.equal(after[1]["output.weight"], before[0]["output.weight"])
+
+    def test_training_ends_when_the_rate_may_not_fall_any_more(self, tmp_path, monkeypatch):
+        made, *_ = self.trained(tmp_path, monkeypatch, [9.0] * 8, max_decays=2)
+        assert made.position.done
+        assert made.position.decays == 3
+        assert made.position.epoch == 4
+
+    def test_it_begins_below_a_perplexity_with_another_rate(self, tmp_path, monkeypatch):
+        made, *_ = self.trained(
+            tmp_path, monkeypatch, [9.0, 8.0, 7.5], method="reverse-kd", start_below=8.5, restart_rate=0.3
+        )
+        assert made.position.active
+        records = [record for record in metrics(tmp_path / "run") if "cross_entropy" in record]
+        assert [("matching" in record, record["learning_rate"]) for record in records] == [
+            *[(False, 0.8)] * 3,
+            *[(True, 0.3)] * 2,
+        ]
+
+
+class TestSecondPass:
+    """What the published code does and the paper does not say."""
+
+    def gradients(self, tmp_path, name, **changes):
+        """The parameters' gradients of the first step, when the optimizer sees them."""
+        made = run(tmp_path / name, init=0.8, dropout=0.0, every=1, n_contexts=2, positions=4, **changes)
+        found = {}
+        made._optimizer.step = lambda: found.update({n: p.grad.clone() for n, p in made.model.named_parameters()})
+        made._step()
+        made._metrics.close()
+        return found
+
+    @pytest.fixture
+    def plain(self, tmp_path):
+        return self.gradients(tmp_path, "plain", clip=1e9)
+
+    @pytest.fixture
+    def both(self, tmp_path):
+        return self.gradients(tmp_path, "both", method="imm-sampled", clip=1e9)
+
+    def test_the_embeddings_gradient_is_multiplied(self, tmp_path, plain):
+        found = self.gradients(tmp_path, "run", embedding_factor=2.0, clip=1e9)
+        for name, gradient in plain.items():
+            assert torch.equal(found[name], gradient * (2 if name == "embedding.weight" else 1)), name
+
+    def test_but_not_that_of_the_matching(self, tmp_path, plain, both):
+        found = self.gradients(tmp_path, "run", embedding_factor=2.0, method="imm-sampled", clip=1e9)
+        expected = both["embedding.weight"] + plain["embedding.weight"]
+        torch.testing.assert_close(found["embedding.weight"], expected)
+
+    def test_nor_before_it_begins(self, tmp_path, plain):
+        found = self.gradients(tmp_path, "run", embedding_factor=2.0, start_below=1.0, clip=1e9)
+        assert torch.equal(found["embedding.weight"], plain["embedding.weight"])
+
+    def test_the_matching_can_leave_the_embedding_alone(self, tmp_path, plain, both):
+        found = self.gradients(tmp_path, "run", match_embedding=False, method="imm-sampled", clip=1e9)
+        assert torch.equal(found["embedding.weight"], plain["embedding.weight"])
+        assert not torch.allclose(both["embedding.weight"], plain["embedding.weight"])
+        for name, gradient in found.items():
+            if name != "embedding.weight":
+                torch.testing.assert_close(gradient, both[name])
+        assert not torch.allclose(found["output.weight"], plain["output.weight"], atol=1e-3)
+
+    def norm(self, gradients):
+        return torch.cat([gradient.flatten() for gradient in gradients.values()]).norm().item()
+
+    def test_the_two_gradients_are_clipped_apart_or_the_first_alone(self, tmp_path, plain, both):
+        second = {name: both[name] - plain[name] for name in plain}
+        clip = 0.1 * self.norm(second)
+        assert self.norm(plain) > clip
+        apart = self.gradients(tmp_path, "apart", method="imm-sampled", clip=clip, clip_apart=True)
+        alone = self.gradients(tmp_path, "alone", method="imm-sampled", clip=clip, clip_apart=False)
+        for name in plain:
+            first = plain[name] * clip / self.norm(plain)
+            clipped = second[name] * clip / self.norm(second)
+            torch.testing.assert_close(apart[name], first + clipped, rtol=1e-3, atol=1e-5)
+            torch.testing.assert_close(alone[name], first + second[name], rtol=1e-3, atol=1e-5)
+
+    def test_no_clipping_at_all(self, tmp_path, both):
+        found = self.gradients(tmp_path, "run", method="imm-sampled", clip=float("inf"))
+        for name, gradient in both.items():
+            assert torch.equal(found[name], gradient)
+
+    def test_the_loss_is_summed_over_the_unroll(self, tmp_path, plain):
+        texts = tiny.texts()
+        made = run(tmp_path / "run", init=0.8, dropout=0.0)
+        made._metrics.close()
+        batch = Windows(texts.train, 3, 4)[0]
+        log_q, _ = made.model(batch.inputs, made.model.initial_state(3))
+        loss = -log_q.gather(1, batch.labels[:, None]).sum() / 3
+        for (name, parameter), gradient in zip(
+            made.model.named_parameters(), torch.autograd.grad(loss, list(made.model.parameters())), strict=True
+        ):
+            torch.testing.assert_close(plain[name], gradient, msg=name)
+            assert parameter.requires_grad
+
+    def test_the_mode_and_the_embedding_come_back_after_an_error(self, tmp_path, monkeypatch):
+        made = run(tmp_path / "run", method="imm-sampled", match_embedding=False, every=1)
+        monkeypatch.setattr(made.method, "backward_apart", lambda *_: pytest.fail("boom"))
+        with pytest.raises(pytest.fail.Exception):
+            made._step()
+        made._metrics.close()
+        assert made.model.training
+        assert made.model.embedding.weight.requires_grad
+
+    def test_the_authors_code_runs(self, tmp_path):
+        small = {"width": 8, "batch_size": 3, "unroll": 4, "epochs": 2, "dropout": 0.3, "every": 2}
+        settings = Settings.preset("authors-code", **small, start_below=8.0)
+        result = Run(settings, tiny.texts(), tmp_path / "run").train()
+        assert result["valid_perplexity"] < 8
+        assert any("matching" in record for record in metrics(tmp_path / "run"))

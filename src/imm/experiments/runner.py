@@ -5,6 +5,7 @@ import hashlib
 import json
 import multiprocessing
 import os
+import shutil
 import signal
 import tempfile
 import threading
@@ -49,9 +50,13 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
     progress(len(parts), len(pieces))
     # Studies name their pieces from small to large; begun with the largest, no processor is idle at the end.
     missing = [i for i in reversed(range(len(pieces))) if i not in parts]
-    for i, rows, seconds in _compute(study, settings, pieces, missing, jobs):
+    work = [
+        _Work(study.run, settings, pieces[i], i, paths[i].with_suffix("") if study.continues else None) for i in missing
+    ]
+    for i, rows, seconds in _compute(work, jobs):
         parts[i] = {"rows": rows, "seconds": seconds}
         write_whole(paths[i], json.dumps(parts[i]))
+        shutil.rmtree(paths[i].with_suffix(""), ignore_errors=True)
         progress(len(parts), len(pieces))
 
     rows = [row for i in range(len(pieces)) for row in parts[i]["rows"]]
@@ -87,11 +92,8 @@ def _digest(settings: dict[str, Any], piece: Row) -> str:
     return hashlib.sha256(json.dumps([settings, piece], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _compute(
-    study: Study, settings: Settings, pieces: Sequence[Row], numbers: Sequence[int], jobs: int
-) -> Iterator[tuple[int, list[Row], float]]:
-    """The rows of the pieces with these numbers as they become ready: number, rows, seconds."""
-    work = [_Work(study.run, settings, pieces[number], number) for number in numbers]
+def _compute(work: Sequence["_Work"], jobs: int) -> Iterator[tuple[int, list[Row], float]]:
+    """The rows of these pieces as they become ready: number, rows, seconds."""
     if jobs == 1 or len(work) == 1:
         yield from map(_Work.do, work)
     elif work:
@@ -121,14 +123,16 @@ def _ignoring_interrupts() -> Iterator[None]:
 class _Work:
     """One piece, ready to be sent to another process."""
 
-    run: Callable[[Settings, Row], Sequence[Row]]
+    run: Callable[..., Sequence[Row]]
     settings: Settings
     piece: Row
     number: int
+    folder: Path | None
 
     def do(self) -> tuple[int, list[Row], float]:
         start = time.perf_counter()
-        rows = list(self.run(self.settings, self.piece))
+        kept = () if self.folder is None else (self.folder,)
+        rows = list(self.run(self.settings, self.piece, *kept))
         return self.number, rows, time.perf_counter() - start
 
 

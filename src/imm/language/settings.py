@@ -40,11 +40,12 @@ class Settings:
         init: parameters are uniform in ± this.
         batch_size: how many streams the text is cut into.
         unroll: L, the steps of truncated back-propagation.
-        optimizer: ``sgd``: when the validation perplexity does not fall, back to the best parameters with a smaller
-            learning rate. ``adamw``: the learning rate falls linearly to zero over the epochs.
+        optimizer: ``sgd``, or ``adamw``, whose learning rate falls linearly to zero over the epochs.
         learning_rate: at the beginning.
         weight_decay: AdamW's.
-        decay: the factor of the learning rate on a plateau (SGD).
+        decay: the factor that reduces the learning rate (SGD).
+        decay_after: from this epoch on the learning rate is reduced after each (SGD). With 0 it is reduced when the
+            validation perplexity does not fall, and the best parameters come back.
         max_decays: training ends after as many (SGD).
         epochs: at most.
         clip: the norm at which a gradient is clipped.
@@ -74,10 +75,11 @@ class Settings:
     init: float = 0.1
     batch_size: int = 20
     unroll: int = 35
-    optimizer: str = "adamw"
-    learning_rate: float = 0.003
+    optimizer: str = "sgd"
+    learning_rate: float = 1.0
     weight_decay: float = 0.0
     decay: float = 0.5
+    decay_after: int = 6
     max_decays: int = 20
     epochs: int = 12
     clip: float = 5.0
@@ -109,7 +111,7 @@ class Settings:
             check_count(getattr(self, name), name)
         for name in ("init", "learning_rate", "weight_decay", "max_decays", "lam", "positions", "refresh_every"):
             check_not_negative(getattr(self, name), name)
-        for name in ("memory", "start_below", "embedding_factor", "restart_rate", "seed"):
+        for name in ("decay_after", "memory", "start_below", "embedding_factor", "restart_rate", "seed"):
             check_not_negative(getattr(self, name), name)
         for name in ("decay", "gamma"):
             check_fraction(getattr(self, name), name)
@@ -153,6 +155,7 @@ _PAPER: Mapping[str, Any] = {
     "optimizer": "sgd",
     "learning_rate": 1.0,
     "decay": 0.5,
+    "decay_after": 0,
     "max_decays": 20,
     "epochs": 400,
     "clip": 5.0,

@@ -187,9 +187,11 @@ class Run:
         if valid < at.best:
             at.best, at.best_epoch = valid, at.epoch
             save_model(self.model, self.texts.vocabulary, settings, self.folder / "model")
-        elif settings.optimizer == "sgd":
+        elif settings.optimizer == "sgd" and not settings.decay_after:
             at.rate, at.decays = at.rate * settings.decay, at.decays + 1
             self.model.load_state_dict(self._best_parameters())
+        if settings.optimizer == "sgd" and 0 < settings.decay_after <= at.epoch:
+            at.rate, at.decays = at.rate * settings.decay, at.decays + 1
         if not at.active and valid < settings.start_below:
             at.active, at.rate = True, settings.restart_rate or at.rate
         at.done = at.epoch == settings.epochs or at.decays > settings.max_decays

@@ -1,5 +1,7 @@
 """A running induced model, fed by the predictions that the primary pass makes anyway."""
 
+from collections.abc import Callable
+
 import torch
 from torch import Tensor, nn
 from torch.nn.functional import embedding_bag
@@ -16,6 +18,8 @@ from imm.validation import (
 )
 
 ROWS_AT_ONCE = 32
+
+Target = Callable[[Tensor], Tensor]
 
 
 class Streaming(nn.Module):
@@ -61,39 +65,71 @@ class Streaming(nn.Module):
         self.register_buffer("induced", torch.zeros(n_held, check_count(n_classes, "n_classes"), dtype=dtype))
         self.register_buffer("count", torch.zeros(n_held))
 
-    def forward(self, log_q: Tensor, short: Tensor, target: Tensor, sample_weight: Tensor | None = None) -> Tensor:
+    def forward(
+        self, log_q: Tensor, short: Tensor, target: Tensor | Target, sample_weight: Tensor | None = None
+    ) -> Tensor:
         """Updates ``Q̂`` and gives the loss; see :func:`imm.functional.corrected_loss`.
 
         Args:
             log_q: what the primary pass gave for the batch, ``[n, classes]``.
             short: the code of each row's short context, ``[n]``.
-            target: the restricted model there, ``[n, classes]``.
+            target: the restricted model there, ``[n, classes]``; or a function from different codes, ``[g]``, to its
+                rows ``[g, classes]``, which saves a copy where short contexts repeat.
             sample_weight: ``[n]``; a weight of 2 counts as the row twice, in ``Q̂`` too.
         """
-        check_log_probabilities(log_q)
-        if log_q.ndim != 2 or log_q.shape[1] != self.induced.shape[1]:
-            raise ValueError(f"log_q must be [n, {self.induced.shape[1]}], got shape {tuple(log_q.shape)}")
-        check_same_shape(log_q, target, "log_q and target")
-        check_probabilities(target, "target")
-        check_same_shape(short, log_q[:, 0], "short and rows")
+        self._check(log_q, short)
         if sample_weight is not None:
             check_same_shape(sample_weight, short, "sample_weight and rows")
             check_weights(sample_weight, "sample_weight")
             seen = sample_weight > 0
             if not bool(seen.all()):
-                log_q, short, target, sample_weight = log_q[seen], short[seen], target[seen], sample_weight[seen]
+                log_q, short, sample_weight = log_q[seen], short[seen], sample_weight[seen]
+                target = target[seen] if isinstance(target, Tensor) else target
         with torch.no_grad():
             groups, q = self._grouped(log_q, short, sample_weight)
-            # Q̂ is 0 only where Q is 0 too, or too small for the dtype: the context adds nothing, 0 / tiny = 0.
-            induced = self._update(q, groups).clamp_(min=torch.finfo(q.dtype).tiny)
-            direction, risk = q, q.new_empty(len(q))
-            # In place and some rows at a time: fresh memory for [n, classes] costs more than what is computed.
-            for begin in range(0, len(q), ROWS_AT_ONCE):
-                part = slice(begin, begin + ROWS_AT_ONCE)
-                of_row = induced.index_select(0, groups.of_row[part])
-                direction[part].div_(of_row).mul_(target[part])
-                risk[part] = functional.cross_entropy_by_row(of_row.log_(), target[part])
-        return functional.with_direction(functional.weighted_mean(risk, sample_weight), log_q, direction, sample_weight)
+            rows = _Rows(target, groups, q)
+            return self._loss(log_q, q, self._update(q, groups), groups, rows, sample_weight)
+
+    def corrected(self, log_q: Tensor, log_stale: Tensor, short: Tensor, target: Tensor | Target) -> Tensor:
+        """The loss with the factor ``Q†/Q̂`` and the table as it stands: serialized IMM, if ``Q†`` has fed the table.
+
+        Args:
+            log_q: what the primary pass gave for the batch, ``[n, classes]``; the only one that is differentiated.
+            log_stale: ``log Q†`` at the same rows.
+            short: the code of each row's short context, ``[n]``.
+            target: as in :meth:`forward`.
+        """
+        self._check(log_q, short)
+        check_same_shape(log_q, log_stale, "log_q and log_stale")
+        with torch.no_grad():
+            groups, q = self._grouped(log_stale, short, None)
+            held = groups.short[: self._n_held(groups)]
+            induced = self._row(held)
+            if len(held) < len(groups.short):
+                induced = torch.cat([induced, groups.mean(q)[len(held) :]])
+            return self._loss(log_q, q, induced, groups, _Rows(target, groups, q), None)
+
+    def _check(self, log_q: Tensor, short: Tensor) -> None:
+        check_log_probabilities(log_q)
+        if log_q.ndim != 2 or log_q.shape[1] != self.induced.shape[1]:
+            raise ValueError(f"log_q must be [n, {self.induced.shape[1]}], got shape {tuple(log_q.shape)}")
+        check_same_shape(short, log_q[:, 0], "short and rows")
+
+    def _loss(
+        self, log_q: Tensor, q: Tensor, induced: Tensor, groups: "_Groups", rows: "_Rows", weight: Tensor | None
+    ) -> Tensor:
+        """The loss of ``log_q`` with the factor ``q / induced``; both are overwritten."""
+        # Q̂ is 0 only where Q is 0 too, or too small for the dtype: the context adds nothing, 0 / tiny = 0.
+        induced.clamp_(min=torch.finfo(q.dtype).tiny)
+        direction, risk = q, q.new_empty(len(q))
+        # In place and some rows at a time: fresh memory for [n, classes] costs more than what is computed.
+        for begin in range(0, len(q), ROWS_AT_ONCE):
+            part = slice(begin, begin + ROWS_AT_ONCE)
+            of_row, target = induced.index_select(0, groups.of_row[part]), rows(part)
+            direction[part].div_(of_row).mul_(target)
+            risk[part] = functional.cross_entropy_by_row(of_row.log_(), target)
+        with torch.enable_grad():
+            return functional.with_direction(functional.weighted_mean(risk, weight), log_q, direction, weight)
 
     @torch.no_grad()
     def feed(self, log_q: Tensor, short: Tensor) -> None:
@@ -106,10 +142,16 @@ class Streaming(nn.Module):
         """``log Q̂(· | short)`` as it stands, ``[n, classes]``."""
         if int(short.max()) >= len(self.count):
             raise ValueError(f"short context {int(short.max())} is not one of the {len(self.count)} that are held")
+        return self._row(short).log()
+
+    def _row(self, short: Tensor) -> Tensor:
         unseen = self.count[short] == 0
         if unseen.any():
             raise ValueError(f"short context {short[unseen][0].item()} has had no prediction yet")
-        return self.induced[short].to(self._working).log()
+        return self.induced.index_select(0, short).to(self._working)
+
+    def _n_held(self, groups: "_Groups") -> int:
+        return int((groups.short < len(self.count)).sum())  # they come first: codes are sorted
 
     @property
     def _working(self) -> torch.dtype:
@@ -124,7 +166,7 @@ class Streaming(nn.Module):
     def _update(self, q: Tensor, groups: "_Groups") -> Tensor:
         """Feeds the batch in; returns ``Q̂`` of each of its groups, ``[groups, classes]``."""
         induced = groups.mean(q)
-        n_held = int((groups.short < len(self.count)).sum())  # they come first: codes are sorted
+        n_held = self._n_held(groups)
         short, m = groups.short[:n_held], groups.weight[:n_held]
         beta = torch.maximum(m / (self.count[short] + m), m / (m + self.memory))
         held = induced[:n_held].lerp_(self.induced.index_select(0, short).to(q.dtype), (1 - beta)[:, None])
@@ -163,3 +205,17 @@ class _Groups:
         return embedding_bag(
             self._rows, values.to(self._share.dtype), self._begin, mode="sum", per_sample_weights=self._share
         )
+
+
+class _Rows:
+    """The target of some of a batch's rows, from one row for each of them or for each group."""
+
+    def __init__(self, target: Tensor | Target, groups: _Groups, q: Tensor) -> None:
+        self._of_row = None if isinstance(target, Tensor) else groups.of_row
+        self._target = target if isinstance(target, Tensor) else target(groups.short)
+        expected = q if self._of_row is None else q[: len(groups.short)]
+        check_same_shape(expected, self._target, "log_q and target")
+        check_probabilities(self._target, "target")
+
+    def __call__(self, part: slice) -> Tensor:
+        return self._target[part] if self._of_row is None else self._target.index_select(0, self._of_row[part])

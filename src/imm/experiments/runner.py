@@ -5,7 +5,6 @@ import hashlib
 import json
 import multiprocessing
 import os
-import shutil
 import signal
 import tempfile
 import threading
@@ -38,11 +37,11 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
     with tempfile.TemporaryFile(dir=folder):
         pass  # a folder that cannot be written to is an error now, not after the work
     wanted = json.loads(json.dumps(dict(settings)))
-    kept = _read(target, "settings", "rows")
-    if kept is not None:
-        if kept["settings"] == wanted:
+    before = _read(target, "settings", "rows")
+    if before is not None:
+        if before["settings"] == wanted:
             progress(1, 1)
-            return kept
+            return before
         raise ValueError(f"{target} was made with other settings; remove it, or name another folder with --out")
     pieces = list(study.pieces(settings))
     paths = [folder / "pieces" / f"{_digest(wanted, piece)}.json" for piece in pieces]
@@ -50,13 +49,11 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
     progress(len(parts), len(pieces))
     # Studies name their pieces from small to large; begun with the largest, no processor is idle at the end.
     missing = [i for i in reversed(range(len(pieces))) if i not in parts]
-    work = [
-        _Work(study.run, settings, pieces[i], i, paths[i].with_suffix("") if study.continues else None) for i in missing
-    ]
+    kept = out / "runs" if study.continues else None
+    work = [_Work(study.run, settings, pieces[i], i, kept) for i in missing]
     for i, rows, seconds in _compute(work, jobs):
         parts[i] = {"rows": rows, "seconds": seconds}
         write_whole(paths[i], json.dumps(parts[i]))
-        shutil.rmtree(paths[i].with_suffix(""), ignore_errors=True)
         progress(len(parts), len(pieces))
 
     rows = [row for i in range(len(pieces)) for row in parts[i]["rows"]]
@@ -127,11 +124,11 @@ class _Work:
     settings: Settings
     piece: Row
     number: int
-    folder: Path | None
+    kept: Path | None
 
     def do(self) -> tuple[int, list[Row], float]:
         start = time.perf_counter()
-        kept = () if self.folder is None else (self.folder,)
+        kept = () if self.kept is None else (self.kept,)
         rows = list(self.run(self.settings, self.piece, *kept))
         return self.number, rows, time.perf_counter() - start
 

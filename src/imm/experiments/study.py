@@ -46,8 +46,8 @@ class Study:
         summarise: from the rows of all pieces, the rows of the result; those themselves if None.
         paper: the paper's figures for the same cells; None where it prints none.
         figure: how it is drawn; None for a table only.
-        continues: whether ``run`` takes a third argument, a folder in which a piece that takes long keeps what it needs
-            to continue after an interruption.
+        continues: whether ``run`` takes a third argument: the folder where long work is kept, so that it continues
+            after an interruption, and studies that need the same work do it once.
     """
 
     name: str

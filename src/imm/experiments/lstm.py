@@ -32,6 +32,9 @@ TRAINING = {
 }
 """What the language studies share."""
 
+OF_METHOD = {"imm-sampled": ("n_contexts", "every", "positions"), "imm-streaming": ("memory",)}
+"""The settings that only one method has: a run of another is the same run whatever they are."""
+
 
 @lru_cache(maxsize=2)
 def texts(fraction: float, recount: bool, judged: int | None) -> "Texts":
@@ -61,10 +64,10 @@ def train(settings: Settings, piece: Row, kept: Path) -> "Trained":
 
     text = texts(piece["fraction"], piece["recount"], settings["judged"])
     epochs, decay_after = settings["schedule"][str(piece["fraction"])]
-    names = ("width", "dropout", "unroll", "batch_size", "learning_rate", "clip", "n_contexts", "every", "positions")
+    names = ("width", "dropout", "unroll", "batch_size", "learning_rate", "clip", *OF_METHOD.get(piece["method"], ()))
     noising = piece["method"].endswith("noising")
     training = Training(
-        **{name: settings[name] for name in (*names, "memory")},
+        **{name: settings[name] for name in names},
         **{"gamma" if noising else "lam": piece["strength"]},
         method=piece["method"],
         epochs=epochs,

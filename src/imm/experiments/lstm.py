@@ -26,13 +26,14 @@ TRAINING = {
     "n_contexts": 10,
     "every": 5,
     "positions": 32,
-    "memory": 10.0,
+    "memory": 1000.0,
+    "lifetime": 30.0,
     # fraction of the text: epochs, and the epoch from which the learning rate is halved after each
     "schedule": {"0.01": [1, 1], "0.05": [24, 16], "0.1": [16, 10], "0.25": [12, 8], "1.0": [10, 6]},
 }
 """What the language studies share."""
 
-OF_METHOD = {"imm-sampled": ("n_contexts", "every", "positions"), "imm-streaming": ("memory",)}
+OF_METHOD = {"imm-sampled": ("n_contexts", "every", "positions"), "imm-streaming": ("memory", "lifetime")}
 """The settings that only one method has: a run of another is the same run whatever they are."""
 
 
@@ -66,15 +67,15 @@ def train(settings: Settings, piece: Row, kept: Path) -> "Trained":
     epochs, decay_after = settings["schedule"][str(piece["fraction"])]
     names = ("width", "dropout", "unroll", "batch_size", "learning_rate", "clip", *OF_METHOD.get(piece["method"], ()))
     noising = piece["method"].endswith("noising")
-    training = Training(
+    chosen = {
         **{name: settings[name] for name in names},
-        **{"gamma" if noising else "lam": piece["strength"]},
-        method=piece["method"],
-        epochs=epochs,
-        decay_after=decay_after,
-        seed=settings["seed"] + piece["restart"],
-    )
-    folder = kept / _digest(training.to_json(), text.fingerprint())
+        "gamma" if noising else "lam": piece["strength"],
+        "method": piece["method"],
+        "epochs": epochs,
+        "decay_after": decay_after,
+        "seed": settings["seed"] + piece["restart"],
+    }
+    training, folder = Training(**chosen), kept / _digest(chosen, text.fingerprint())
     path = folder / "result.json"
     result = json.loads(path.read_text()) if path.exists() else Run(training, text, folder).train()
     return Trained(folder, text, result)

@@ -57,6 +57,7 @@ class Settings:
         positions: m, how many of the batch's short contexts are matched on a j-th batch (sampled); 0 for all.
         refresh_every: r in steps (serialized); 0 for once an epoch.
         memory: K in predictions (streaming).
+        lifetime: τ in batches (streaming).
         table_mb: the most memory that a table of induced models may take (serialized, streaming).
         start_below: IMM and reverse KD begin when the validation perplexity is below; 0 for at once.
         clip_apart: whether the gradient of sampled IMM is clipped too, apart from the other.
@@ -90,7 +91,8 @@ class Settings:
     every: int = 5
     positions: int = 32
     refresh_every: int = 0
-    memory: float = 10.0
+    memory: float = 1000.0
+    lifetime: float = 30.0
     table_mb: int = 1024
     start_below: float = 0.0
     clip_apart: bool = True
@@ -111,7 +113,7 @@ class Settings:
             check_count(getattr(self, name), name)
         for name in ("init", "learning_rate", "weight_decay", "max_decays", "lam", "positions", "refresh_every"):
             check_not_negative(getattr(self, name), name)
-        for name in ("decay_after", "memory", "start_below", "embedding_factor", "restart_rate", "seed"):
+        for name in ("decay_after", "memory", "lifetime", "start_below", "embedding_factor", "restart_rate", "seed"):
             check_not_negative(getattr(self, name), name)
         for name in ("decay", "gamma"):
             check_fraction(getattr(self, name), name)

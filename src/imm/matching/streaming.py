@@ -1,5 +1,6 @@
 """A running induced model, fed by the predictions that the primary pass makes anyway."""
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -27,18 +28,22 @@ class Streaming(nn.Module):
 
     For the ``m`` rows of a batch that share a short context:
 
-    ``Q̂ ← (1 - β) Q̂ + β · mean of their Q``,   ``β = max(m / (count + m), m / (m + K))``
+    ``Q̂ ← (1 - β) Q̂ + β · mean of their Q``,   ``β = m / (w + m)``,   ``w = min(count · exp(-age / τ), K)``
 
-    so that ``Q̂`` is the plain mean of all predictions seen until K of them have come, and forgets older ones
-    from then on. The gradient is Eq. serialized-IMM-gradient with the correction ``Q / Q̂``, not
-    differentiated. As ``Q̂`` contains ``β / m`` of each current ``Q``, the correction is at most
-    ``m / β ≤ m + K``.
+    where ``age`` is how many batches ago the short context was seen last, and ``count`` becomes ``w + m``. So ``Q̂`` is
+    the plain mean of all predictions seen until K of them have come, and forgets older ones from then on; and what was
+    predicted long ago, by a model that has changed since, counts less. With ``K = 0`` or ``τ = 0`` it is the mean of
+    the batch's own rows, and the gradient is that of plain differentiation through this mean.
+
+    The gradient is Eq. serialized-IMM-gradient with the correction ``Q / Q̂``, not differentiated. As ``Q̂`` contains
+    ``β / m`` of each current ``Q``, the correction is at most ``m / β ≤ m + K``.
 
     Args:
         n_short: how many short contexts there are; they come as codes ``0 … n_short - 1``
             (:meth:`imm.inducers.Multiset.encode` makes them).
         n_classes: how many classes.
         memory: K, in predictions; infinite for the mean of everything seen.
+        lifetime: τ, in batches; infinite for predictions that do not age.
         n_held: only the codes below it have a running ``Q̂``, which bounds the table; for the others it is the mean of
             their batch, as with ``K = 0``. All if None. Give the most frequent short contexts the lowest codes.
         dtype: of the table; bfloat16 halves it and keeps two to three digits.
@@ -49,21 +54,27 @@ class Streaming(nn.Module):
 
     induced: Tensor
     count: Tensor
+    seen: Tensor
+    steps: Tensor
 
     def __init__(
         self,
         n_short: int,
         n_classes: int,
         memory: float,
+        lifetime: float = math.inf,
         n_held: int | None = None,
         dtype: torch.dtype = torch.float32,
     ) -> None:
         super().__init__()
         self.n_short = check_count(n_short, "n_short")
-        self.memory = memory if memory == float("inf") else check_not_negative(memory, "memory")
+        self.memory = memory if memory == math.inf else check_not_negative(memory, "memory")
+        self.lifetime = lifetime if lifetime == math.inf else check_not_negative(lifetime, "lifetime")
         n_held = self.n_short if n_held is None else min(check_count(n_held, "n_held"), self.n_short)
         self.register_buffer("induced", torch.zeros(n_held, check_count(n_classes, "n_classes"), dtype=dtype))
         self.register_buffer("count", torch.zeros(n_held))
+        self.register_buffer("seen", torch.zeros(n_held, dtype=torch.long))
+        self.register_buffer("steps", torch.tensor(0))
 
     def forward(
         self, log_q: Tensor, short: Tensor, target: Tensor | Target, sample_weight: Tensor | None = None
@@ -168,7 +179,10 @@ class Streaming(nn.Module):
         induced = groups.mean(q)
         n_held = self._n_held(groups)
         short, m = groups.short[:n_held], groups.weight[:n_held]
-        beta = torch.maximum(m / (self.count[short] + m), m / (m + self.memory))
+        age = (self.steps - self.seen[short]).to(m.dtype)
+        kept = self.count[short] * torch.exp(-age / max(self.lifetime, torch.finfo(m.dtype).tiny))
+        kept.clamp_(max=self.memory)
+        beta = m / (kept + m)
         held = induced[:n_held].lerp_(self.induced.index_select(0, short).to(q.dtype), (1 - beta)[:, None])
         total = induced.sum(-1)
         wrong = ~((total - 1).abs() <= LOGITS_TOLERANCE)
@@ -178,7 +192,9 @@ class Streaming(nn.Module):
                 f"log_q must be log-probabilities in every row; those of short context {where} sum to {given:.6g}"
             )
         self.induced.index_copy_(0, short, held.to(self.induced.dtype))
-        self.count[short] += m
+        self.count[short] = kept + m
+        self.seen[short] = self.steps
+        self.steps += 1
         return induced
 
 

@@ -1,6 +1,7 @@
 """IMM with the correction of a stale copy of the model."""
 
 import copy
+import math
 
 import torch
 from torch import Tensor
@@ -35,7 +36,7 @@ class Serialized(Method):
         self._windows = windows
         self._refresh_every = settings.refresh_every or len(windows)
         self.stale = copy.deepcopy(model).requires_grad_(False).eval()
-        self.induced = table(len(bigram.classes), float("inf"), settings.table_mb)
+        self.induced = table(len(bigram.classes), settings.table_mb, math.inf, math.inf)
         self.register_buffer("steps", torch.tensor(0))
         self._n_parts = 0
         for i, part in enumerate(model.initial_state(windows.batch_size)):

@@ -34,7 +34,7 @@ class Streaming(Method):
     def __init__(self, bigram: Ngram, settings: Settings) -> None:
         super().__init__()
         self.bigram, self.lam = bigram, settings.lam
-        self.matching = table(len(bigram.classes), settings.memory, settings.table_mb)
+        self.matching = table(len(bigram.classes), settings.table_mb, settings.memory, settings.lifetime)
 
     def forward(self, log_q: Tensor, step: Step) -> Loss:
         """See the base class."""

@@ -29,7 +29,7 @@ def describe_table(n_words: int, table_mb: int) -> str:
     return f"table of induced bigrams: {n_held:,} of {n_words:,} short contexts, {kind}, {size:,.0f} MB"
 
 
-def table(n_words: int, memory: float, table_mb: int) -> Streaming:
+def table(n_words: int, table_mb: int, memory: float, lifetime: float) -> Streaming:
     """A running induced model for each short context, within the limit; the vocabulary is sorted by frequency."""
     n_held, dtype = table_size(n_words, table_mb)
-    return Streaming(n_words, n_words, memory, n_held, dtype)
+    return Streaming(n_words, n_words, memory, lifetime, n_held, dtype)

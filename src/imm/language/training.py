@@ -108,7 +108,7 @@ class Run:
         total = self.settings.epochs * len(self.windows)
         try:
             while not at.done:
-                parts = self._step()
+                parts = self.step()
                 if at.step % LOG_EVERY == 0:
                     record = {name: part.item() for name, part in parts.items()}
                     self._metrics.write(at.step, {"learning_rate": at.rate, **record})
@@ -124,7 +124,8 @@ class Run:
             self._metrics.close()
         return self._result()
 
-    def _step(self) -> dict[str, Tensor]:
+    def step(self) -> dict[str, Tensor]:
+        """One window of the text; gives the loss terms, each without its factor."""
         at, settings = self.position, self.settings
         self._set_rate()
         step = Step(self.model, self.windows[at.window], self._state, at.active)

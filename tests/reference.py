@@ -104,20 +104,25 @@ class Serialized:
 class Streaming:
     """The running induced model, one row of the batch at a time."""
 
-    def __init__(self, memory: float) -> None:
-        self.memory = memory
+    def __init__(self, memory: float, lifetime: float) -> None:
+        self.memory, self.lifetime = memory, lifetime
         self.induced: dict[int, list[float]] = {}
         self.count: dict[int, float] = {}
+        self.seen: dict[int, int] = {}
+        self.steps = 0
 
     def step(self, q: Rows, short: Sequence[int], weight: Sequence[float] | None = None) -> tuple[Rows, Rows]:
         """From the model's probabilities at the batch's rows: their corrections and induced probabilities."""
         for x, rows in multiset(short).items():
             w = [weight[t] if weight else 1.0 for t in rows]
-            m, before = sum(w), self.count.get(x, 0.0)
-            beta = max(m / (before + m), m / (m + self.memory))
+            m, age = sum(w), self.steps - self.seen.get(x, 0)
+            aged = self.count.get(x, 0.0) * (math.exp(-age / self.lifetime) if self.lifetime else 0.0)
+            kept = min(aged, self.memory)
+            beta = m / (kept + m)
             mean = [sum(wt * q[t][y] for wt, t in zip(w, rows, strict=True)) / m for y in range(len(q[0]))]
             old = self.induced.get(x, [0.0] * len(mean))
             self.induced[x] = [(1 - beta) * a + beta * b for a, b in zip(old, mean, strict=True)]
-            self.count[x] = before + m
+            self.count[x], self.seen[x] = kept + m, self.steps
+        self.steps += 1
         induced = [self.induced[x] for x in short]
         return [[a / b for a, b in zip(row, mean, strict=True)] for row, mean in zip(q, induced, strict=True)], induced

@@ -22,7 +22,7 @@ from imm.language import METHODS, PRESETS, Settings
         ("table_mb", 0, "table_mb must be a whole number"),
         *(
             (name, 0.5, f"{name} must be a whole number of at least 0, got 0.5")
-            for name in ("max_decays", "positions", "refresh_every", "seed")
+            for name in ("decay_after", "max_decays", "positions", "refresh_every", "seed")
         ),
         ("positions", -1, "positions must be a whole number of at least 0, got -1"),
         ("learning_rate", -0.1, "learning_rate must be finite and not negative, got -0.1"),
@@ -31,6 +31,7 @@ from imm.language import METHODS, PRESETS, Settings
         ("init", -1.0, "init must be"),
         ("weight_decay", -1.0, "weight_decay must be"),
         ("memory", -1.0, "memory must be"),
+        ("lifetime", -1.0, "lifetime must be"),
         ("start_below", -1.0, "start_below must be"),
         ("embedding_factor", -1.0, "embedding_factor must be"),
         ("restart_rate", -1.0, "restart_rate must be"),

@@ -156,6 +156,16 @@ class TestFirst:
         assert torch.equal(texts.first(1.0).train, texts.train)
         assert len(texts.first(0.001).train) == 2  # the least that one can learn from
 
+    def test_the_bigram_can_be_counted_anew(self):
+        texts = tiny.texts(40)
+        first = texts.first(0.5, recount=True)
+        assert first.counts.tolist() == torch.bincount(texts.train[:20], minlength=len(tiny.WORDS)).tolist()
+        alone = Ngram.fit(texts.train[:20].numpy(), tiny.WORDS, 2, eos=1, unk=0)
+        short = torch.arange(len(tiny.WORDS))
+        assert torch.equal(first.bigram(short), alone(short))
+        assert not torch.equal(first.bigram(short), texts.bigram(short))
+        assert first.bigram.about == alone.about
+
     @pytest.mark.parametrize("fraction", [-0.1, 1.5, float("nan")])
     def test_what_is_no_fraction_is_refused(self, fraction):
         with pytest.raises(ValueError, match=f"fraction must be between 0 and 1, got {fraction}"):

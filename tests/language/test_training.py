@@ -195,7 +195,7 @@ class TestResume:
     def test_a_finished_run_is_not_run_again(self, whole, tmp_path, monkeypatch):
         expected = whole(epochs=2)
         result = run(tmp_path / "run", epochs=2).train()
-        monkeypatch.setattr(Run, "_step", lambda self: pytest.fail("there is nothing to do"))
+        monkeypatch.setattr(Run, "step", lambda self: pytest.fail("there is nothing to do"))
         assert run(tmp_path / "run", epochs=2).train() == result
         assert runs.files(tmp_path / "run") == expected
 
@@ -357,6 +357,15 @@ class TestPlateau:
         }
         assert [rates[step] for step in (3, 9, 15, 18, 24)] == [0.8, 0.8, 0.8, 0.4, 0.2]
 
+    def test_or_it_falls_by_a_schedule_and_nothing_comes_back(self, tmp_path, monkeypatch):
+        made, before, after = self.trained(tmp_path, monkeypatch, [9.0, 9.5, 8.0, 8.5], decay_after=2)
+        assert all(torch.equal(after[epoch]["output.weight"], before[epoch]["output.weight"]) for epoch in range(4))
+        assert (made.position.decays, made.position.rate, made.position.best_epoch) == (3, 0.1, 3)
+        rates = {
+            record["step"]: record["learning_rate"] for record in metrics(tmp_path / "run") if "learning_rate" in record
+        }
+        assert [rates[step] for step in (3, 9, 12, 18)] == [0.8, 0.8, 0.4, 0.2]
+
     def test_tied_parameters_come_back_tied(self, tmp_path, monkeypatch):
         made, before, after = self.trained(tmp_path, monkeypatch, [9.0, 9.5], tied=True)
         assert made.model.output.weight is made.model.embedding.weight
@@ -388,7 +397,7 @@ class TestSecondPass:
         made = run(tmp_path / name, init=0.8, dropout=0.0, every=1, n_contexts=2, positions=4, **changes)
         found = {}
         made._optimizer.step = lambda: found.update({n: p.grad.clone() for n, p in made.model.named_parameters()})
-        made._step()
+        made.step()
         made._metrics.close()
         return found
 
@@ -460,7 +469,7 @@ class TestSecondPass:
         made = run(tmp_path / "run", method="imm-sampled", match_embedding=False, every=1)
         monkeypatch.setattr(made.method, "backward_apart", lambda *_: pytest.fail("boom"))
         with pytest.raises(pytest.fail.Exception):
-            made._step()
+            made.step()
         made._metrics.close()
         assert made.model.training
         assert made.model.embedding.weight.requires_grad

@@ -11,11 +11,13 @@ from tests.problems import Problem, random_probabilities
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("memory", [0.0, 5.0, math.inf])
+@pytest.mark.parametrize(
+    ("memory", "lifetime"), [(0.0, math.inf), (5.0, math.inf), (math.inf, math.inf), (math.inf, 2.0), (5.0, 0.0)]
+)
 @pytest.mark.parametrize("weighted", [False, True])
-def test_a_hundred_steps_are_the_references(seed, dtype, memory, weighted):
+def test_a_hundred_steps_are_the_references(seed, dtype, memory, lifetime, weighted):
     fast, slow = Problem(seed, dtype), Problem(seed, dtype)
-    matching, twin = Streaming(3, 4, memory), reference.Streaming(memory)
+    matching, twin = Streaming(3, 4, memory, lifetime), reference.Streaming(memory, lifetime)
     generator = torch.Generator().manual_seed(seed)
     for _ in range(100):
         rows = torch.randint(9, (5,), generator=generator)

@@ -8,6 +8,10 @@ from imm.experiments import (
     logistic_quality,
     logistic_restricted,
     logistic_serialized,
+    lstm_bigram,
+    lstm_data,
+    lstm_perplexity,
+    lstm_strength,
 )
 from imm.experiments.runner import reproduce
 from imm.experiments.study import Figure, Row, Settings, Study
@@ -21,6 +25,10 @@ STUDIES = (
     logistic_quality.STUDY,
     logistic_serialized.STUDY,
     logistic_fixed_lambda.STUDY,
+    lstm_perplexity.STUDY,
+    lstm_bigram.STUDY,
+    lstm_strength.STUDY,
+    lstm_data.STUDY,
 )
 """What ``imm reproduce --list`` names, in that order; ``imm demo`` runs one more, :mod:`imm.experiments.demo`."""
 

@@ -37,11 +37,11 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
     with tempfile.TemporaryFile(dir=folder):
         pass  # a folder that cannot be written to is an error now, not after the work
     wanted = json.loads(json.dumps(dict(settings)))
-    kept = _read(target, "settings", "rows")
-    if kept is not None:
-        if kept["settings"] == wanted:
+    before = _read(target, "settings", "rows")
+    if before is not None:
+        if before["settings"] == wanted:
             progress(1, 1)
-            return kept
+            return before
         raise ValueError(f"{target} was made with other settings; remove it, or name another folder with --out")
     pieces = list(study.pieces(settings))
     paths = [folder / "pieces" / f"{_digest(wanted, piece)}.json" for piece in pieces]
@@ -49,7 +49,9 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
     progress(len(parts), len(pieces))
     # Studies name their pieces from small to large; begun with the largest, no processor is idle at the end.
     missing = [i for i in reversed(range(len(pieces))) if i not in parts]
-    for i, rows, seconds in _compute(study, settings, pieces, missing, jobs):
+    kept = out / "runs" if study.continues else None
+    work = [_Work(study.run, settings, pieces[i], i, kept) for i in missing]
+    for i, rows, seconds in _compute(work, jobs):
         parts[i] = {"rows": rows, "seconds": seconds}
         write_whole(paths[i], json.dumps(parts[i]))
         progress(len(parts), len(pieces))
@@ -87,11 +89,8 @@ def _digest(settings: dict[str, Any], piece: Row) -> str:
     return hashlib.sha256(json.dumps([settings, piece], sort_keys=True).encode()).hexdigest()[:16]
 
 
-def _compute(
-    study: Study, settings: Settings, pieces: Sequence[Row], numbers: Sequence[int], jobs: int
-) -> Iterator[tuple[int, list[Row], float]]:
-    """The rows of the pieces with these numbers as they become ready: number, rows, seconds."""
-    work = [_Work(study.run, settings, pieces[number], number) for number in numbers]
+def _compute(work: Sequence["_Work"], jobs: int) -> Iterator[tuple[int, list[Row], float]]:
+    """The rows of these pieces as they become ready: number, rows, seconds."""
     if jobs == 1 or len(work) == 1:
         yield from map(_Work.do, work)
     elif work:
@@ -121,14 +120,16 @@ def _ignoring_interrupts() -> Iterator[None]:
 class _Work:
     """One piece, ready to be sent to another process."""
 
-    run: Callable[[Settings, Row], Sequence[Row]]
+    run: Callable[..., Sequence[Row]]
     settings: Settings
     piece: Row
     number: int
+    kept: Path | None
 
     def do(self) -> tuple[int, list[Row], float]:
         start = time.perf_counter()
-        rows = list(self.run(self.settings, self.piece))
+        kept = () if self.kept is None else (self.kept,)
+        rows = list(self.run(self.settings, self.piece, *kept))
         return self.number, rows, time.perf_counter() - start
 
 

@@ -46,6 +46,8 @@ class Study:
         summarise: from the rows of all pieces, the rows of the result; those themselves if None.
         paper: the paper's figures for the same cells; None where it prints none.
         figure: how it is drawn; None for a table only.
+        continues: whether ``run`` takes a third argument: the folder where long work is kept, so that it continues
+            after an interruption, and studies that need the same work do it once.
     """
 
     name: str
@@ -53,10 +55,11 @@ class Study:
     settings: Settings
     quick: Settings
     pieces: Callable[[Settings], Sequence[Row]]
-    run: Callable[[Settings, Row], Sequence[Row]]
+    run: Callable[..., Sequence[Row]]
     summarise: Callable[[Sequence[Row]], Sequence[Row]] | None = None
     paper: Sequence[Row] | None = None
     figure: Figure | None = None
+    continues: bool = False
 
     def with_options(self, quick: bool = False, runs: int | None = None, seed: int | None = None) -> Settings:
         """The settings under the command line's options."""

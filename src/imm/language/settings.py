@@ -40,11 +40,12 @@ class Settings:
         init: parameters are uniform in ± this.
         batch_size: how many streams the text is cut into.
         unroll: L, the steps of truncated back-propagation.
-        optimizer: ``sgd``: when the validation perplexity does not fall, back to the best parameters with a smaller
-            learning rate. ``adamw``: the learning rate falls linearly to zero over the epochs.
+        optimizer: ``sgd``, or ``adamw``, whose learning rate falls linearly to zero over the epochs.
         learning_rate: at the beginning.
         weight_decay: AdamW's.
-        decay: the factor of the learning rate on a plateau (SGD).
+        decay: the factor that reduces the learning rate (SGD).
+        decay_after: from this epoch on the learning rate is reduced after each (SGD). With 0 it is reduced when the
+            validation perplexity does not fall, and the best parameters come back.
         max_decays: training ends after as many (SGD).
         epochs: at most.
         clip: the norm at which a gradient is clipped.
@@ -56,6 +57,7 @@ class Settings:
         positions: m, how many of the batch's short contexts are matched on a j-th batch (sampled); 0 for all.
         refresh_every: r in steps (serialized); 0 for once an epoch.
         memory: K in predictions (streaming).
+        lifetime: τ in batches (streaming).
         table_mb: the most memory that a table of induced models may take (serialized, streaming).
         start_below: IMM and reverse KD begin when the validation perplexity is below; 0 for at once.
         clip_apart: whether the gradient of sampled IMM is clipped too, apart from the other.
@@ -74,10 +76,11 @@ class Settings:
     init: float = 0.1
     batch_size: int = 20
     unroll: int = 35
-    optimizer: str = "adamw"
-    learning_rate: float = 0.003
+    optimizer: str = "sgd"
+    learning_rate: float = 1.0
     weight_decay: float = 0.0
     decay: float = 0.5
+    decay_after: int = 6
     max_decays: int = 20
     epochs: int = 12
     clip: float = 5.0
@@ -88,7 +91,8 @@ class Settings:
     every: int = 5
     positions: int = 32
     refresh_every: int = 0
-    memory: float = 10.0
+    memory: float = 1000.0
+    lifetime: float = 30.0
     table_mb: int = 1024
     start_below: float = 0.0
     clip_apart: bool = True
@@ -107,11 +111,11 @@ class Settings:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {given!r}")
         for name in ("width", "layers", "heads", "batch_size", "unroll", "epochs", "n_contexts", "every", "table_mb"):
             check_count(getattr(self, name), name)
-        for name in ("max_decays", "positions", "refresh_every", "seed"):
+        for name in ("decay_after", "max_decays", "positions", "refresh_every", "seed"):
             check_count(getattr(self, name), name, 0)
         for name in ("init", "learning_rate", "weight_decay", "lam", "memory", "start_below"):
             check_not_negative(getattr(self, name), name)
-        for name in ("embedding_factor", "restart_rate"):
+        for name in ("lifetime", "embedding_factor", "restart_rate"):
             check_not_negative(getattr(self, name), name)
         for name in ("decay", "gamma"):
             check_fraction(getattr(self, name), name)
@@ -157,6 +161,7 @@ _PAPER: Mapping[str, Any] = {
     "optimizer": "sgd",
     "learning_rate": 1.0,
     "decay": 0.5,
+    "decay_after": 0,
     "max_decays": 20,
     "epochs": 400,
     "clip": 5.0,

@@ -79,10 +79,14 @@ class Texts:
                 unknown[name] = sum(n for _, n in pieces)
         return cls(vocabulary, bigram, counts, tokens["train"], tokens["valid"], tokens.get("test"), unknown)
 
-    def first(self, fraction: float) -> Self:
-        """The same with the first part of the training text only; the bigram stays."""
-        n = max(2, round(len(self.train) * check_fraction(fraction, "fraction")))
-        return replace(self, train=self.train[:n])
+    def first(self, fraction: float, recount: bool = False) -> Self:
+        """The same with the first part of the training text only; with ``recount`` the bigram is of that part too."""
+        part = replace(self, train=self.train[: max(2, round(len(self.train) * check_fraction(fraction, "fraction")))])
+        if not recount:
+            return part
+        about = self.bigram.about
+        bigram = Ngram.fit(part.train, self.vocabulary.words, 2, eos=about.eos, unk=about.unk)
+        return replace(part, bigram=bigram, counts=torch.bincount(part.train, minlength=len(self.counts)))
 
     def fingerprint(self) -> str:
         """Tells these texts from others."""

@@ -109,7 +109,7 @@ class Run:
         total = self.settings.epochs * len(self.windows)
         try:
             while not at.done:
-                parts = self._step()
+                parts = self.step()
                 if at.step % LOG_EVERY == 0:
                     record = {name: part.item() for name, part in parts.items()}
                     self._metrics.write(at.step, {"learning_rate": at.rate, **record})
@@ -125,7 +125,8 @@ class Run:
             self._metrics.close()
         return self._result()
 
-    def _step(self) -> dict[str, Tensor]:
+    def step(self) -> dict[str, Tensor]:
+        """One window of the text; gives the loss terms, each without its factor."""
         at, settings = self.position, self.settings
         self._set_rate()
         step = Step(self.model, self.windows[at.window], self._state, at.active)
@@ -196,9 +197,11 @@ class Run:
         if valid < at.best:
             at.best, at.best_epoch = valid, at.epoch
             save_model(self.model, self.texts.vocabulary, settings, self.folder / "model")
-        elif settings.optimizer == "sgd":
+        elif settings.optimizer == "sgd" and not settings.decay_after:
             at.rate, at.decays = at.rate * settings.decay, at.decays + 1
             self.model.load_state_dict(self._best_parameters())
+        if settings.optimizer == "sgd" and 0 < settings.decay_after <= at.epoch:
+            at.rate, at.decays = at.rate * settings.decay, at.decays + 1
         if not at.active and valid < settings.start_below:
             at.active, at.rate = True, settings.restart_rate or at.rate
         at.done = at.epoch == settings.epochs or at.decays > settings.max_decays

@@ -5,25 +5,31 @@ from typing import Any
 
 from imm.experiments import Row
 
-FIGURES = ("mean", "p10", "p90", "runs", "value", "beats_full_only", "median_lam")
+BESIDE = ("beats_full_only", "median_lam", "mean_of_restarts", "deviation", "strength")
+"""Figures that have a column of their own."""
+
+FIGURES = ("mean", "p10", "p90", "runs", "value", *BESIDE)
 """The keys of a row that are figures; the others name its cell."""
 
 
 def records(result: Mapping[str, Any]) -> list[dict[str, str]]:
     """The rows as a person reads them: the cell, our figures, and where the paper prints it, the paper's."""
     cell = dict.fromkeys(key for row in result["rows"] for key in row if key not in FIGURES)
+    beside = [key for key in BESIDE if any(key in row for row in result["rows"])]
     shown = []
     for row in result["rows"]:
         record = {key: _show(row.get(key)) for key in cell}
         record["ours"] = _spread(row)
-        for key in ("beats_full_only", "median_lam"):
-            if key in row:
-                record[key.replace("_", " ")] = _show(row[key])
+        record |= {key.replace("_", " "): _show(row.get(key)) for key in beside}
         if result["paper"]:
             printed = _printed(result["paper"], row)
             record["paper"] = _spread(printed) if printed else ""
             record["difference"] = f"{_middle(row) - _middle(printed):+.3g}" if printed else ""
         shown.append(record)
+    for printed in result["paper"] or ():
+        if not any(_same_cell(printed, row) for row in result["rows"]):
+            record = dict.fromkeys(shown[0], "") | {key: _show(printed.get(key)) for key in cell}
+            shown.append(record | {"ours": "not run here", "paper": _spread(printed)})
     return shown
 
 
@@ -41,10 +47,11 @@ def markdown(result: Mapping[str, Any], changed: Mapping[str, Any] | None = None
 
 def _printed(paper: list[Row], row: Row) -> Row | None:
     """The paper's row for the same cell: it may name fewer keys than ours."""
-    for printed in paper:
-        if all(row.get(key) == value for key, value in printed.items() if key not in FIGURES):
-            return printed
-    return None
+    return next((printed for printed in paper if _same_cell(printed, row)), None)
+
+
+def _same_cell(printed: Row, row: Row) -> bool:
+    return all(row.get(key) == value for key, value in printed.items() if key not in FIGURES)
 
 
 def _middle(row: Row) -> float:

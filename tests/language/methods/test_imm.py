@@ -96,7 +96,7 @@ class TestSampled:
     def test_every_jth_batch_since_it_began_has_a_second_pass(self):
         early = list(take(2, active=False, method="imm-sampled", every=3))
         apart, step = [], early[-1]
-        step.step = type(step.step)(step.model, step.batch, step.state, True)
+        step.step = replace(step.step, active=True)
         for _ in range(7):
             step = step.then()
             apart.append(step.method.apart)
@@ -176,14 +176,14 @@ class TestSerialized:
         assert refreshed == [3, 1]  # steps 3 and 6 of five a pass
 
     @pytest.mark.parametrize("n_held", [1, 3])
-    def test_short_contexts_that_are_not_held_have_the_factor_one(self, n_held):
-        first = next(take(1, active=False, method="imm-serialized", **ONE_WINDOW))
-        first.method.induced = Streaming(len(tiny.WORDS), len(tiny.WORDS), math.inf, n_held)
-        first.step = type(first.step)(first.model, first.given, first.state, True)
-        step = first.then()
-        short, q = step.batch.short, step.log_q.detach().exp()
-        induced = torch.stack([q[short == word].mean(0) for word in short])
-        factor = torch.where(short[:, None] < n_held, q / induced, 1.0)
+    def test_short_contexts_that_are_not_held_are_matched_within_the_batch(self, n_held):
+        first = next(take(1, active=False, method="imm-serialized"))
+        step = self.with_few(first, n_held)
+        q, short = step.log_q.detach().exp(), step.batch.short
+        text, places = self.of_the_text(step)
+        whole = torch.stack([text[places == word].mean(0) for word in short])
+        here = torch.stack([q[short == word].mean(0) for word in short])
+        factor = q / torch.where(short[:, None] < n_held, whole, here)
         tampered = -(step.texts.bigram(short) * factor * step.log_q).sum(-1).mean()
         expected = gradient(step.model, nll_loss(step.log_q, step.batch.labels) + LAM * tampered)
         step.loss.total.backward()
@@ -192,18 +192,30 @@ class TestSerialized:
     def test_a_batch_without_any_that_is_held(self):
         texts = tiny.texts()
         texts = replace(texts, train=texts.train % 3 + 2)
-        first = next(take(1, active=False, method="imm-serialized", texts=texts))
-        first.method.induced = Streaming(len(tiny.WORDS), len(tiny.WORDS), math.inf, 2)
-        first.step = type(first.step)(first.model, first.given, first.state, True)
-        step = first.then()
-        target = texts.bigram(step.batch.short)
-        torch.testing.assert_close(step.loss.parts["matching"], -(target * step.log_q).sum(-1).mean().detach())
+        step = self.with_few(next(take(1, active=False, method="imm-serialized", texts=texts)), 2)
+        definition = risk(step.log_q, step.batch.short, texts.bigram)
+        torch.testing.assert_close(step.loss.parts["matching"], definition.detach())
+
+    def with_few(self, before, n_held):
+        """The step after, with a table of the first words only."""
+        before.method.induced = Streaming(len(tiny.WORDS), len(tiny.WORDS), math.inf, n_held=n_held)
+        before.step = replace(before.step, active=True)
+        return before.then()
+
+    def of_the_text(self, step):
+        """All predictions ``[n, words]``, and the short context of each."""
+        state, found = step.model.initial_state(3), []
+        with torch.no_grad():
+            for number in range(len(step.windows)):
+                log_q, state = step.model(step.windows[number].inputs, state)
+                found.append(log_q.exp())
+        return torch.cat(found), torch.cat([step.windows[number].short for number in range(len(step.windows))])
 
     def test_a_prediction_too_small_for_the_table_keeps_the_gradient_finite(self):
         first = next(take(1, active=False, method="imm-serialized"))
         with torch.no_grad():
             first.model.output.bias[3] = -200.0
-        first.step = type(first.step)(first.model, first.given, first.state, True)
+        first.step = replace(first.step, active=True)
         step = first.then()
         step.loss.total.backward()
         assert step.loss.total.isfinite()
@@ -226,7 +238,7 @@ class TestStreaming:
 
     def test_with_a_long_memory_and_the_same_model_it_is_exact(self):
         """On the second pass over the text: the first has filled the table."""
-        first, log_q, short = passes(next(take(1, method="imm-streaming", memory=1e9)))
+        first, log_q, short = passes(next(take(1, method="imm-streaming", memory=1e9, lifetime=1e9)))
         second, _, _ = passes(first[-1].then())
         definition = risk(log_q, short, first[0].texts.bigram)
         labels = torch.cat([step.batch.labels for step in first])

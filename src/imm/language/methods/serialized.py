@@ -6,9 +6,7 @@ import math
 import torch
 from torch import Tensor
 
-from imm.functional import cross_entropy_by_row, with_direction
 from imm.language.methods.base import Loss, Method, Step
-from imm.language.methods.soft import rows
 from imm.language.methods.table import table
 from imm.language.model import LanguageModel, State
 from imm.language.settings import Settings
@@ -21,7 +19,7 @@ class Serialized(Method):
 
     Every r steps the model is copied, and one pass of the copy over the text gives ``Q̂†`` for all short contexts.
     ``Q†(·|x_t)`` of all positions would be a number for each position and word: the copy is run beside the model
-    instead. Short contexts beyond the table's limit have the factor one.
+    instead.
 
     Args:
         bigram: the restricted model.
@@ -38,7 +36,7 @@ class Serialized(Method):
         self._windows = windows
         self._refresh_every = settings.refresh_every or len(windows)
         self.stale = copy.deepcopy(model).requires_grad_(False).eval()
-        self.induced = table(len(bigram.classes), float("inf"), settings.table_mb)
+        self.induced = table(len(bigram.classes), settings.table_mb, math.inf, math.inf)
         self.register_buffer("steps", torch.tensor(0))
         self._n_parts = 0
         for i, part in enumerate(model.initial_state(windows.batch_size)):
@@ -79,16 +77,7 @@ class Serialized(Method):
         if not step.active:
             return plain
         assert self._log_stale is not None
-        short = step.batch.short
-        target = rows(self.bigram, short)
-        held = short < len(self.induced.count)
-        log_induced = self._log_stale.clone()
-        # Too small for the table is not zero: a correction must stay finite.
-        log_induced[held] = self.induced.log_induced(short[held]).clamp_(min=math.log(torch.finfo(torch.float32).tiny))
-        risk = cross_entropy_by_row(log_induced, target).mean()
-        direction = (self._log_stale - log_induced).exp_().mul_(target)
-        self._log_stale = None
-        matching = with_direction(risk, log_q, direction)
+        matching = self.induced.corrected(log_q, self._log_stale, step.batch.short, self.bigram.probabilities)
         return Loss(plain.total + self.lam * matching, plain.parts | {"matching": matching.detach()})
 
     def _state(self) -> State:

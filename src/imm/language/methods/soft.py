@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from imm.baselines import label_smoothing, soft_noising
-from imm.functional import cross_entropy_by_row
+from imm.functional import cross_entropy_by_row, with_direction
 from imm.language.methods.base import Loss, Method, Step
 from imm.language.methods.table import table
 from imm.language.settings import Settings
@@ -23,7 +23,8 @@ class ReverseKD(Method):
         plain = super().forward(log_q, step)
         if not step.active:
             return plain
-        matching = cross_entropy_by_row(log_q, rows(self.bigram, step.batch.short)).mean()
+        target = rows(self.bigram, step.batch.short)
+        matching = with_direction(cross_entropy_by_row(log_q.detach(), target).mean(), log_q, target)
         return Loss(plain.total + self.lam * matching, plain.parts | {"matching": matching.detach()})
 
 
@@ -33,14 +34,14 @@ class Streaming(Method):
     def __init__(self, bigram: Ngram, settings: Settings) -> None:
         super().__init__()
         self.bigram, self.lam = bigram, settings.lam
-        self.matching = table(len(bigram.classes), settings.memory, settings.table_mb)
+        self.matching = table(len(bigram.classes), settings.table_mb, settings.memory, settings.lifetime)
 
     def forward(self, log_q: Tensor, step: Step) -> Loss:
         """See the base class."""
         plain = super().forward(log_q, step)
         if not step.active:
             return plain
-        matching = self.matching(log_q, step.batch.short, rows(self.bigram, step.batch.short))
+        matching = self.matching(log_q, step.batch.short, self.bigram.probabilities)
         return Loss(plain.total + self.lam * matching, plain.parts | {"matching": matching.detach()})
 
 

@@ -4,38 +4,38 @@ import torch
 
 from imm.matching import Streaming
 
-COARSE_MEMORY = 100.0
-"""Up to this memory a table may be bfloat16, which has 8 bits: the share of one prediction in a longer mean is lost."""
+COARSE_SPAN = 100.0
+"""Means over up to as many batches may be bfloat16, which has 8 bits: in a longer one a batch's share is lost."""
 
 
-def table_size(n_words: int, table_mb: int, memory: float = 0.0) -> tuple[int, torch.dtype]:
+def table_size(n_words: int, table_mb: int, span: float = 0.0) -> tuple[int, torch.dtype]:
     """How many of the most frequent short contexts have a row of ``n_words`` numbers, and of what type.
 
-    Single precision if all fit into ``table_mb`` million bytes, or if the memory is long; else bfloat16. As many as
-    fit.
+    Single precision if all fit into ``table_mb`` million bytes, or if the mean is over a longer span of batches; else
+    bfloat16. As many as fit.
 
     >>> table_size(10_000, 1024)
     (10000, torch.float32)
     >>> table_size(50_000, 1024)
     (10240, torch.bfloat16)
-    >>> table_size(50_000, 1024, memory=float("inf"))
+    >>> table_size(50_000, 1024, span=float("inf"))
     (5120, torch.float32)
     """
     most = table_mb * 1_000_000
-    coarse = 4 * n_words * n_words > most and memory <= COARSE_MEMORY
+    coarse = 4 * n_words * n_words > most and span <= COARSE_SPAN
     dtype = torch.bfloat16 if coarse else torch.float32
     return max(1, min(n_words, most // (dtype.itemsize * n_words))), dtype
 
 
-def describe_table(n_words: int, table_mb: int, memory: float = 0.0) -> str:
+def describe_table(n_words: int, table_mb: int, span: float = 0.0) -> str:
     """What :func:`table` would take, for a person to read before it does."""
-    n_held, dtype = table_size(n_words, table_mb, memory)
+    n_held, dtype = table_size(n_words, table_mb, span)
     size = n_held * n_words * dtype.itemsize / 1e6
     kind = str(dtype).removeprefix("torch.")
     return f"table of induced bigrams: {n_held:,} of {n_words:,} short contexts, {kind}, {size:,.0f} MB"
 
 
-def table(n_words: int, memory: float, table_mb: int) -> Streaming:
+def table(n_words: int, table_mb: int, memory: float, lifetime: float) -> Streaming:
     """A running induced model for each short context, within the limit; the vocabulary is sorted by frequency."""
-    n_held, dtype = table_size(n_words, table_mb, memory)
-    return Streaming(n_words, n_words, memory, n_held, dtype)
+    n_held, dtype = table_size(n_words, table_mb, min(memory, lifetime))
+    return Streaming(n_words, n_words, memory, lifetime, n_held, dtype)

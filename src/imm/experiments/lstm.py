@@ -1,0 +1,128 @@
+"""The engine of the language studies: one training run on a part of the Penn Treebank, and its figures."""
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from imm.experiments.study import Row, Settings
+
+if TYPE_CHECKING:
+    from imm.language import Texts
+
+TRAINING = {
+    # "the same topology for the LSTM RNN", two layers, at a width that two processors train in an hour
+    "width": 200,
+    "dropout": 0.5,
+    # "L = 35 unroll positions are used"
+    "unroll": 35,
+    "batch_size": 20,
+    "judged": None,
+    "learning_rate": 1.0,
+    "clip": 5.0,
+    # "k = 10 (and j = 5)"; positions, memory and the schedule are ours
+    "n_contexts": 10,
+    "every": 5,
+    "positions": 32,
+    "memory": 1000.0,
+    "lifetime": 30.0,
+    # fraction of the text: epochs, and the epoch from which the learning rate is halved after each
+    "schedule": {"0.01": [1, 1], "0.05": [24, 16], "0.1": [16, 10], "0.25": [12, 8], "1.0": [10, 6]},
+}
+"""What the language studies share."""
+
+OF_METHOD = {"imm-sampled": ("n_contexts", "every", "positions"), "imm-streaming": ("memory", "lifetime")}
+"""The settings that only one method has: a run of another is the same run whatever they are."""
+
+
+@lru_cache(maxsize=2)
+def texts(fraction: float, recount: bool, judged: int | None) -> "Texts":
+    """The first part of the Penn Treebank, and a bigram of all of it or of that part.
+
+    Models are judged on the first ``judged`` words of valid and test, all if None.
+    """
+    from imm.language import Texts, data_file
+
+    train, valid, test = (data_file(f"ptb/ptb.{part}.txt") for part in ("train", "valid", "test"))
+    whole = Texts.read(train, valid, test)
+    assert whole.test is not None
+    whole = replace(whole, valid=whole.valid[:judged], test=whole.test[:judged])
+    return whole if fraction == 1 else whole.first(fraction, recount)
+
+
+def train(settings: Settings, piece: Row, kept: Path) -> "Trained":
+    """One run, continued from where it was interrupted; one that is over is read.
+
+    Args:
+        settings: those of ``TRAINING``, and ``seed``.
+        piece: ``method``, ``strength`` (λ, or γ of noising), ``fraction``, ``recount`` and ``restart``.
+        kept: where runs are kept.
+    """
+    from imm.language import Run
+    from imm.language import Settings as Training
+
+    text = texts(piece["fraction"], piece["recount"], settings["judged"])
+    epochs, decay_after = settings["schedule"][str(piece["fraction"])]
+    names = ("width", "dropout", "unroll", "batch_size", "learning_rate", "clip", *OF_METHOD.get(piece["method"], ()))
+    noising = piece["method"].endswith("noising")
+    chosen = {
+        **{name: settings[name] for name in names},
+        "gamma" if noising else "lam": piece["strength"],
+        "method": piece["method"],
+        "epochs": epochs,
+        "decay_after": decay_after,
+        "seed": settings["seed"] + piece["restart"],
+    }
+    training, folder = Training(**chosen), kept / _digest(chosen, text.fingerprint())
+    path = folder / "result.json"
+    result = json.loads(path.read_text()) if path.exists() else Run(training, text, folder).train()
+    return Trained(folder, text, result)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A run that is over.
+
+    Attributes:
+        folder: where its model is.
+        text: what it was trained and judged on.
+        result: its figures.
+    """
+
+    folder: Path
+    text: "Texts"
+    result: dict[str, Any]
+
+    def perplexity(self) -> dict[str, float]:
+        """On valid and test."""
+        return {split: self.result[f"{split}_perplexity"] for split in ("valid", "test")}
+
+    def interpolated(self) -> dict[str, float]:
+        """On valid and test, mixed with the bigram; its share is the best on valid."""
+        from imm.language import evaluation, load_model
+
+        model, _, settings = load_model(self.folder / "model")
+        ratio, found = None, {}
+        for split, tokens, columns in (("valid", self.text.valid, settings.batch_size), ("test", self.text.test, 1)):
+            assert tokens is not None
+            likelihood = evaluation.log_likelihoods(model, tokens, settings.unroll, columns)
+            if ratio is None:
+                ratio = evaluation.best_ratio(likelihood, tokens, self.text.bigram)
+            found[split] = evaluation.perplexity(evaluation.interpolated(likelihood, tokens, self.text.bigram, ratio))
+        return found
+
+    def induced(self) -> dict[str, float]:
+        """Of the induced bigram, on train, valid and test."""
+        from imm.language import induced_ngram, load_model
+
+        model, vocabulary, settings = load_model(self.folder / "model")
+        bigram = induced_ngram(model, self.text.train, len(vocabulary), settings.unroll, settings.batch_size)
+        assert self.text.test is not None
+        parts = {"train": self.text.train, "valid": self.text.valid, "test": self.text.test}
+        return {split: bigram.perplexity(tokens) for split, tokens in parts.items()}
+
+
+def _digest(*parts: Any) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

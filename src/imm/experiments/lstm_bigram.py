@@ -1,0 +1,73 @@
+"""Table simple_experiment: the bigram task, done by Kneser-Ney and by the bigram that an LSTM induces."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from imm.experiments.lstm import TRAINING
+from imm.experiments.lstm_perplexity import STUDY as PERPLEXITY
+from imm.experiments.study import Row, Settings, Study
+
+if TYPE_CHECKING:
+    from imm.language import Texts
+
+SPLITS = ("train", "valid", "test")
+
+
+def pieces(settings: Settings) -> list[Row]:
+    """Kneser-Ney's own figures, and one run of each method."""
+    runs = [{"method": method, "strength": strength} for method, strength in settings["strengths"].items()]
+    return [{"method": "kneser-ney", "strength": 0.0}, *runs]
+
+
+def run(settings: Settings, piece: Row, kept: Path) -> Sequence[Row]:
+    """One method on the three parts of the text."""
+    from imm.experiments.lstm import texts, train
+
+    if piece["method"] == "kneser-ney":
+        return _kneser_ney(texts(settings["fraction"], True, settings["judged"]))
+    cell = {**piece, "fraction": settings["fraction"], "recount": True, "restart": 0}
+    induced = train(settings, cell, kept).induced()
+    head = {"method": piece["method"], "width": settings["width"]}
+    return [{**head, "split": split, "value": value} for split, value in induced.items()]
+
+
+def _kneser_ney(text: "Texts") -> list[Row]:
+    from imm.targets.ngram import evaluate
+
+    found = [evaluate(text.bigram, [tokens]) for tokens in (text.train, text.valid, text.test)]
+    return [
+        {"method": "kneser-ney", "split": split, "value": each.perplexity}
+        for split, each in zip(SPLITS, found, strict=True)
+    ]
+
+
+# Table simple_experiment
+PAPER = tuple(
+    {"method": method, "split": split, **width, "value": value}
+    for method, width, values in (
+        ("none", {"width": 1500}, (260.16, 339.24, 309.56)),
+        ("imm-sampled", {"width": 1500}, (237.55, 302.30, 278.48)),
+        ("kneser-ney", {}, (92.19, 199.28, 185.71)),
+    )
+    for split, value in zip(SPLITS, values, strict=True)
+)
+
+STUDY = Study(
+    name="lstm-bigram",
+    title="The bigram task: Kneser-Ney, and the bigram that an LSTM induces (Table simple_experiment)",
+    settings={
+        **TRAINING,
+        "fraction": 1.0,
+        "seed": 0,
+        "strengths": {
+            method: PERPLEXITY.settings["strengths"][method]
+            for method in ("none", "reverse-kd", "imm-sampled", "imm-serialized", "imm-streaming")
+        },
+    },
+    quick={"width": 16, "judged": 5000, "fraction": 0.01, "strengths": {"none": 0.0, "imm-streaming": 0.5}},
+    pieces=pieces,
+    run=run,
+    paper=PAPER,
+    continues=True,
+)

@@ -1,0 +1,71 @@
+"""Our study: every method at several strengths, on little text with the bigram of more, and on more with its own.
+
+The paper: "We tried a few values of λ and tested on held-out data". Here each method has the same number of tries, on
+validation text only; what is found is written into ``lstm-perplexity`` and ``lstm-data``.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from imm.experiments.lstm import TRAINING
+from imm.experiments.study import Figure, Row, Settings, Study
+
+LAMS = (0.2, 0.5, 1.0, 2.0)
+GAMMAS = (0.1, 0.2, 0.4, 0.8)
+STRENGTHS = {
+    "kn-noising": GAMMAS,
+    "reverse-kd": LAMS,
+    "imm-sampled": LAMS,
+    "imm-serialized": LAMS,
+    "imm-streaming": LAMS,
+}
+
+
+def pieces(settings: Settings) -> list[Row]:
+    """Each method at each of its strengths, in each situation."""
+    return [
+        {"situation": situation, "fraction": fraction, "recount": recount, "method": method, "strength": strength}
+        for situation, (fraction, recount) in settings["situations"].items()
+        for method, strengths in settings["strengths"].items()
+        for strength in strengths
+    ]
+
+
+def run(settings: Settings, piece: Row, kept: Path) -> Sequence[Row]:
+    """One method at one strength: its validation perplexity."""
+    from imm.experiments.lstm import train
+
+    cell = {key: value for key, value in piece.items() if key != "recount"}
+    valid = train(settings, {**piece, "restart": 0}, kept).perplexity()["valid"]
+    return [{**cell, "split": "valid", "mean": valid, "p10": valid, "p90": valid, "runs": 1}]
+
+
+STUDY = Study(
+    name="lstm-strength",
+    title="How strongly to use the bigram: validation perplexity at each λ or γ (ours)",
+    settings={
+        **TRAINING,
+        "seed": 0,
+        "situations": {
+            "10% of PTB, bigram of all": [0.1, False],
+            "25% of PTB, its own bigram": [0.25, True],
+        },
+        "strengths": {"none": [0.0], **{method: list(strengths) for method, strengths in STRENGTHS.items()}},
+    },
+    quick={
+        "width": 16,
+        "judged": 5000,
+        "situations": {"1% of PTB, bigram of all": [0.01, False]},
+        "strengths": {"none": [0.0], "reverse-kd": [0.5], "imm-streaming": [0.5]},
+    },
+    pieces=pieces,
+    run=run,
+    figure=Figure(
+        x="strength",
+        x_label="λ (γ for noising)",
+        y_label="validation perplexity",
+        panel="situation",
+        note="one run each",
+    ),
+    continues=True,
+)

@@ -44,3 +44,8 @@ def main() -> None:
     except (ValueError, OSError) as error:
         typer.echo(f"imm: {error}", err=True)
         sys.exit(2)
+    except RuntimeError as error:  # torch has no class of its own for this
+        if "can't allocate memory" not in str(error):
+            raise
+        typer.echo(f"imm: there is not enough memory: {str(error).partition('memory: ')[2]}", err=True)
+        sys.exit(2)

@@ -135,7 +135,7 @@ def train(
         show({"method": settings.method, **figures, "folder": str(out)}, as_json)
     else:
         _table(settings, figures)
-        typer.echo(f"Best of {figures['epochs']} epochs: {figures['best_epoch']}. Written to {out}")
+        typer.echo(f"Epoch {figures['best_epoch']} of {figures['epochs']} was best. Written to {out}")
 
 
 @app.command(name="eval")
@@ -157,7 +157,8 @@ def evaluate(
 
     if (folder / "settings.json").exists() and not (folder / "model").exists():
         raise ValueError(f"{folder} holds a run that has no model yet: its first epoch is not over")
-    model, vocabulary, settings = load_model(folder if (folder / "model.json").exists() else folder / "model")
+    inner = folder / "model"
+    model, vocabulary, settings = load_model(inner if (inner / "model.json").exists() else folder)
     mb = 4 * len(vocabulary) ** 2 / 1e6
     if induced is not None and mb > table_mb:
         raise ValueError(

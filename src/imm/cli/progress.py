@@ -53,7 +53,7 @@ def training(first: int, total: int, per_epoch: int) -> Iterator[Callable[[int, 
         per_epoch: how many steps an epoch has.
     """
     console = Console(stderr=True)
-    columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    columns = "{task.description}", BarColumn(12), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
         task = progress.add_task("training", completed=first, total=total)
         line = _lines(first, per_epoch)

@@ -71,7 +71,9 @@ class Texts:
         everywhere = frequency if counted == Path(train) else frequency + count_words(Path(train), level)
         known = [word.decode() for word, n in everywhere.items() if n >= min_count and word != UNK.encode()]
         if len(set(known) - {EOS["stream"]}) < 2:
-            raise ValueError(f"{train} has fewer than two different {level}s that occur {min_count} times or more")
+            raise ValueError(
+                f"{train} has fewer than two different {level}s with min_count {min_count}: too few to learn"
+            )
         bigram = fit_ngram(counted, 2, vocabulary=known, level=level, progress=progress)
         vocabulary = Vocabulary([str(word) for word in bigram.classes], level=level)
         counts = torch.tensor([frequency[word.encode()] for word in vocabulary.words])

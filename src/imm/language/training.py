@@ -138,10 +138,10 @@ class Run:
         norm = clip_grad_norm_(self._parameters, settings.clip)
         cross_entropy = loss.parts["cross_entropy"].item()
         if not (math.isfinite(loss.total.item()) and math.isfinite(norm.item())) or cross_entropy > self._hopeless:
+            kept = f"; the last good state is in {self.folder}" if at.epoch else ""
             raise DivergenceError(
                 f"training diverged at step {at.step + 1}: cross-entropy {cross_entropy:.4g}, gradient norm"
-                f" {norm.item():.4g}; the last good state is in {self.folder};"
-                f" try a learning rate below {at.rate:g}, in another folder"
+                f" {norm.item():.4g}{kept}; try a learning rate below {at.rate:g}, in another folder"
             )
         parts = dict(loss.parts)
         if at.active:

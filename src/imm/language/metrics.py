@@ -32,6 +32,8 @@ class Metrics:
         """How many bytes are surely in the file now."""
         self._file.flush()
         os.fsync(self._file.fileno())
+        if self._board is not None:
+            self._board.flush()
         return self._file.tell()
 
     def close(self) -> None:

@@ -18,7 +18,10 @@ def run_main(monkeypatch, *arguments):
     return stop.value.code
 
 
-@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["reproduce", "--list"], ["ngram", "fit", "--help"]])
+@pytest.mark.parametrize(
+    "arguments",
+    [["--help"], ["--version"], ["reproduce", "--list"], ["ngram", "fit", "--help"], ["lm", "train", "--help"]],
+)
 def test_quick_answers_do_not_import_torch(arguments):
     code = (
         f"import sys; sys.argv = ['imm', *{arguments!r}]\n"

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from imm import __version__
-from imm.cli import demo, ngram, report, reproduce
+from imm.cli import demo, lm, ngram, report, reproduce
 
 app = typer.Typer(
     name="imm",
@@ -19,6 +19,7 @@ app.command(name="demo")(demo.demo)
 app.command(name="reproduce")(reproduce.reproduce)
 app.command(name="report")(report.report)
 app.add_typer(ngram.app, name="ngram")
+app.add_typer(lm.app, name="lm")
 
 
 def _version(wanted: bool) -> None:
@@ -42,4 +43,9 @@ def main() -> None:
         app()
     except (ValueError, OSError) as error:
         typer.echo(f"imm: {error}", err=True)
+        sys.exit(2)
+    except RuntimeError as error:  # torch has no class of its own for this
+        if "can't allocate memory" not in str(error):
+            raise
+        typer.echo(f"imm: there is not enough memory: {str(error).partition('memory: ')[2]}", err=True)
         sys.exit(2)

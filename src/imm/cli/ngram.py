@@ -1,11 +1,11 @@
 """``imm ngram``: count and smooth n-grams, perplexity, ARPA files."""
 
-import json
-import math
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+
+from imm.cli.figures import show
 
 app = typer.Typer(no_args_is_help=True, help="Count and smooth n-grams, measure perplexity, write ARPA files.")
 
@@ -57,7 +57,7 @@ def fit(
         figures[f"ngrams_{n}"] = size
         if discounts is not None:
             figures |= {f"d{j}_{n}": amount for j, amount in enumerate(discounts.amounts, 1)}
-    _print(figures, as_json)
+    show(figures, as_json)
     if fallback:
         orders = ", ".join(map(str, fallback))
         typer.echo(f"Too few counts of counts for order {orders}: the discounts there are 0.5, 1, 1.5", err=True)
@@ -75,7 +75,7 @@ def evaluate(folder: Folder, text: Text, as_json: AsJson = False) -> None:
     model = load(folder)
     with reading("predicting") as progress:
         result, unknown = perplexity(model, text, progress)
-    _print(
+    show(
         {
             "perplexity": result.perplexity,
             "tokens": result.tokens,
@@ -95,14 +95,3 @@ def export(folder: Folder, arpa: Annotated[Path, typer.Option(help="The file to 
 
     write_arpa(load(folder), arpa)
     typer.echo(f"Written to {arpa}")
-
-
-def _print(figures: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        plain = {name: None if math.isinf(figure) else figure for name, figure in figures.items()}
-        typer.echo(json.dumps(plain, indent=1))
-        return
-    width = max(map(len, figures))
-    for name, figure in figures.items():
-        label = f"{name.replace('_', ' '):{width}}"
-        typer.echo(f"{label}  {figure:,.4f}" if isinstance(figure, float) else f"{label}  {figure:,}")

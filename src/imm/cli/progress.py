@@ -1,8 +1,11 @@
 """Bars on standard error while something runs, so that standard output stays clean."""
 
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 
+import typer
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -38,3 +41,47 @@ def reading(label: str) -> Iterator[Report]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(label, total=None)
         yield lambda done, total: progress.update(task, completed=done, total=total)
+
+
+@contextmanager
+def training(first: int, total: int, per_epoch: int) -> Iterator[Callable[[int, int, str], None]]:
+    """Shows how training goes: a bar in a terminal, else a line now and then. Ctrl-C is answered in one line.
+
+    Args:
+        first: how many steps were done before.
+        total: of them all, at most.
+        per_epoch: how many steps an epoch has.
+    """
+    console = Console(stderr=True)
+    columns = "{task.description}", BarColumn(12), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        task = progress.add_task("training", completed=first, total=total)
+        line = _lines(first, per_epoch)
+
+        def report(done: int, total: int, how: str) -> None:
+            progress.update(task, completed=done, description=how)
+            if not console.is_terminal:
+                line(done, total, how)
+
+        try:
+            yield report
+        except KeyboardInterrupt:
+            progress.stop()
+            typer.echo("interrupted; the same command continues from the last checkpoint", err=True)
+            raise typer.Exit(130) from None
+
+
+def _lines(first: int, per_epoch: int) -> Callable[[int, int, str], None]:
+    """For a log file: a line at the end of an epoch, or a minute after the last, but none within a second."""
+    begin = last = time.monotonic()
+
+    def line(done: int, total: int, how: str) -> None:
+        nonlocal last
+        now = time.monotonic()
+        if done < total and now - last < (60 if done % per_epoch else 1):
+            return
+        last = now
+        left = timedelta(seconds=round((now - begin) / (done - first) * (total - done)))
+        typer.echo(f"epoch {done / per_epoch:.3g} of {total // per_epoch}, {how}, {left} left", err=True)
+
+    return line

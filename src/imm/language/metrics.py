@@ -13,16 +13,17 @@ class Metrics:
         folder: where the files are.
         length: how many bytes of the file are kept: what an interrupted run wrote after its last checkpoint is cut.
         tensorboard: whether to write TensorBoard's files.
+        step: the last that is kept: TensorBoard hides what was drawn after it.
     """
 
-    def __init__(self, folder: Path, length: int = 0, tensorboard: bool = False) -> None:
+    def __init__(self, folder: Path, length: int = 0, tensorboard: bool = False, step: int = 0) -> None:
         path = folder / "metrics.jsonl"
         size = path.stat().st_size if path.exists() else 0
         if size < length:
             raise ValueError(
                 f"{path} has {size} bytes, and the checkpoint is of {length}: something was taken out of it"
             )
-        self._board = _board(folder) if tensorboard else None
+        self._board = _board(folder, step) if tensorboard else None
         self._file = path.open("ab")
         self._file.truncate(length)
         self._file.seek(length)  # or the place is still that of the old end
@@ -38,6 +39,8 @@ class Metrics:
         """How many bytes are surely in the file now."""
         self._file.flush()
         os.fsync(self._file.fileno())
+        if self._board is not None:
+            self._board.flush()
         return self._file.tell()
 
     def close(self) -> None:
@@ -47,9 +50,16 @@ class Metrics:
             self._board.close()
 
 
-def _board(folder: Path) -> Any:
+def check_tensorboard() -> None:
+    """Refuses to go on without TensorBoard."""
     try:
-        from torch.utils.tensorboard import SummaryWriter
+        import torch.utils.tensorboard  # noqa: F401
     except ImportError:
-        raise ValueError("TensorBoard's files need the package tensorboard: pip install 'imm[tensorboard]'") from None
-    return SummaryWriter(folder)
+        raise ValueError("TensorBoard's files need the package tensorboard: pip install tensorboard") from None
+
+
+def _board(folder: Path, step: int) -> Any:
+    check_tensorboard()
+    from torch.utils.tensorboard import SummaryWriter
+
+    return SummaryWriter(folder, purge_step=step + 1 if step else None)

@@ -68,12 +68,19 @@ def build(n_words: int, settings: Settings) -> LanguageModel:
     return model
 
 
+def count_parameters(n_words: int, settings: Settings) -> int:
+    """How many numbers :func:`build` would make, without making them."""
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in build(n_words, settings).parameters())
+
+
 def save_model(model: LanguageModel, vocabulary: Vocabulary, settings: Settings, folder: Path) -> None:
     """Writes the parameters as safetensors and all else as JSON."""
     about = {"settings": settings.to_json(), "level": vocabulary.level, "words": vocabulary.words}
     with whole_folder(folder, "model.json") as new:
         tensors = {name: p.detach().contiguous() for name, p in model.named_parameters()}
         save_file(tensors, new / "model.safetensors")
+        (new / "model.safetensors").chmod(0o644)
         (new / "model.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
 
 

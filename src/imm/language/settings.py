@@ -121,6 +121,8 @@ class Settings:
             check_fraction(getattr(self, name), name)
         if not 0 <= self.dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1, got {self.dropout!r}")
+        if not self.seed < 2**63:
+            raise ValueError(f"seed must be below 2**63, got {self.seed!r}")
         if not self.clip > 0:
             raise ValueError(f"clip must be above 0, got {self.clip!r}")
         if self.model == "transformer" and self.width % self.heads:

@@ -12,10 +12,7 @@ Progress = Callable[[int, int], None]
 
 def blocks(path: Path, progress: Progress | None = None, size: int = BLOCK) -> Iterator[bytes]:
     """The bytes of a UTF-8 file, cut between words; ends with a line end, whether the file does or not."""
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder, not a text file")
-    if not path.exists():
-        raise FileNotFoundError(f"there is no file {path}")
+    check_file(path)
     total = path.stat().st_size
     done = 0
     rest = b""
@@ -39,6 +36,14 @@ def blocks(path: Path, progress: Progress | None = None, size: int = BLOCK) -> I
         yield rest + b"\n"
     elif not block.endswith(b"\n"):
         yield b"\n"
+
+
+def check_file(path: Path) -> None:
+    """Refuses a folder, and what is not there."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, not a text file")
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
 
 
 def words_in(path: Path) -> list[str]:

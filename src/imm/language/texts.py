@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from imm.language.corpus import UNK, Vocabulary, encode, words_of
+from imm.language.corpus import EOS, UNK, Vocabulary, check_level, encode, words_of
 from imm.language.counting import fit_ngram
-from imm.language.text import Progress
+from imm.language.text import Progress, check_file
 from imm.targets.ngram import Ngram
 from imm.validation import check_count, check_fraction
 
@@ -60,23 +60,29 @@ class Texts:
             min_count: words that occur less often in the training text and the bigram's together are ``<unk>``.
             progress: is told how many bytes of how many were read, for each file anew.
         """
+        given = {"train": train, "valid": valid, "test": test}
+        paths = {name: Path(path) for name, path in given.items() if path is not None}
         counted = Path(train if ngram_text is None else ngram_text)
+        for path in (*paths.values(), counted):  # before a long one is counted
+            check_file(path)
+        check_count(min_count, "min_count")
+        check_level(level)
         frequency = count_words(counted, level)
         everywhere = (
             frequency if counted.resolve() == Path(train).resolve() else frequency + count_words(Path(train), level)
         )
-        check_count(min_count, "min_count")
         known = [word.decode() for word, n in everywhere.items() if n >= min_count and word != UNK.encode()]
+        if len(set(known) - {EOS["stream"]}) < 2:
+            raise ValueError(
+                f"{train} has fewer than two different {level}s with min_count {min_count}: too few to learn"
+            )
         bigram = fit_ngram(counted, 2, vocabulary=known, level=level, progress=progress)
         vocabulary = Vocabulary([str(word) for word in bigram.classes], level=level)
         counts = torch.tensor([frequency[word.encode()] for word in vocabulary.words])
         counts[vocabulary.unk] = frequency.total() - counts.sum() + counts[vocabulary.unk]
         tokens, unknown = {}, {}
-        for name, path in {"train": train, "valid": valid, "test": test}.items():
-            if path is not None:
-                pieces = list(encode(path, vocabulary, progress))
-                tokens[name] = torch.from_numpy(np.concatenate([piece for piece, _ in pieces])).long()
-                unknown[name] = sum(n for _, n in pieces)
+        for name, path in paths.items():
+            tokens[name], unknown[name] = read_tokens(path, vocabulary, progress)
         return cls(vocabulary, bigram, counts, tokens["train"], tokens["valid"], tokens.get("test"), unknown)
 
     def first(self, fraction: float, recount: bool = False) -> Self:
@@ -97,6 +103,19 @@ class Texts:
         for array in (trie.base, *(array for level in trie.levels for array in (level.keys, level.values))):
             digest.update(array.tobytes())
         return digest.hexdigest()[:16]
+
+
+def read_tokens(path: Path, vocabulary: Vocabulary, progress: Progress | None = None) -> tuple[Tensor, int]:
+    """The tokens of a text file, ``[n]``, and how many of its words are not in the vocabulary: not all of them."""
+    pieces = list(encode(path, vocabulary, progress))
+    tokens = torch.from_numpy(np.concatenate([piece for piece, _ in pieces])).long()
+    unknown = sum(n for _, n in pieces)
+    n_words = int((tokens != vocabulary.eos).sum())
+    if unknown == n_words:
+        raise ValueError(
+            f"{path}: none of its {n_words:,} {vocabulary.level}s is in the vocabulary of {len(vocabulary):,}"
+        )
+    return tokens, unknown
 
 
 def count_words(path: Path, level: str) -> Counter[bytes]:

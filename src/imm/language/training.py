@@ -17,6 +17,7 @@ from torch.nn.utils import clip_grad_norm_
 from imm.files import write_whole
 from imm.language import checkpoint
 from imm.language.checkpoint import Checkpoint
+from imm.language.claim import claim
 from imm.language.evaluation import best_ratio, interpolated, log_likelihoods, perplexity
 from imm.language.methods import Loss, Step, method_for
 from imm.language.metrics import Metrics
@@ -86,7 +87,7 @@ class Run:
     ) -> None:
         self.settings, self.texts, self.folder = settings, texts, folder
         self._checkpoint_seconds = checkpoint_seconds
-        self._claim()
+        claim(folder, settings, texts)
         torch.manual_seed(settings.seed)
         self._generator = Generator().manual_seed(settings.seed)
         self.windows = Windows(texts.train, settings.batch_size, settings.unroll)
@@ -101,11 +102,11 @@ class Run:
             self._optimizer = torch.optim.AdamW(self._parameters, rate, weight_decay=settings.weight_decay)
         self.position = Position(rate=rate, active=settings.start_below == 0)
         length = self._resume()
-        self._metrics = Metrics(folder, length, tensorboard)
+        self._metrics = Metrics(folder, length, tensorboard, self.position.step)
 
     def train(self, progress: Progress | None = None) -> dict[str, Any]:
         """Runs to the end and gives the content of ``result.json``."""
-        at, last, shown = self.position, time.monotonic(), math.nan
+        at, last, shown = self.position, time.monotonic(), "begun"
         total = self.settings.epochs * len(self.windows)
         try:
             while not at.done:
@@ -113,14 +114,15 @@ class Run:
                 if at.step % LOG_EVERY == 0:
                     record = {name: part.item() for name, part in parts.items()}
                     self._metrics.write(at.step, {"learning_rate": at.rate, **record})
-                    shown = math.exp(min(at.loss / at.count, 700.0))
+                if at.step % LOG_EVERY == 0 or at.window == len(self.windows):
+                    shown = f"train {math.exp(min(at.loss / at.count, 700.0)):.1f}"
                 if at.window == len(self.windows):
                     self._end_epoch()
                     last = self._save()
                 elif time.monotonic() - last > self._checkpoint_seconds:
                     last = self._save()
                 if progress is not None:
-                    progress(at.step, total, f"train {shown:.1f}, best valid {at.best:.1f}")
+                    progress(at.step, total, f"{shown}, best valid {at.best:.1f}" if at.best_epoch else shown)
         finally:
             self._metrics.close()
         return self._result()
@@ -168,11 +170,15 @@ class Run:
     def _check(self, cross_entropy: float, total: float = 0.0, norm: float = 0.0) -> None:
         hopeless = 3 * math.log(len(self.texts.vocabulary)) + 3
         if not (cross_entropy <= hopeless and math.isfinite(total) and math.isfinite(norm)):
-            at = self.position
-            raise DivergenceError(
-                f"training diverged at step {at.step + 1}: cross-entropy {cross_entropy:.4g}, gradient norm"
-                f" {norm:.4g}; the last good state is in {self.folder}; try a learning rate below {at.rate:g}"
+            raise self._diverged(
+                f"at step {self.position.step + 1}: cross-entropy {cross_entropy:.4g}, gradient norm {norm:.4g}"
             )
+
+    def _diverged(self, how: str) -> DivergenceError:
+        kept = f"; the last good state is in {self.folder}" if self.position.epoch else ""
+        return DivergenceError(
+            f"training diverged {how}{kept}; try a learning rate below {self.position.rate:g}, in another folder"
+        )
 
     def _set_rate(self) -> None:
         at, settings = self.position, self.settings
@@ -186,10 +192,7 @@ class Run:
         likelihoods = log_likelihoods(self.model, self.texts.valid, self.windows.unroll, settings.batch_size)
         valid = perplexity(likelihoods)
         if math.isnan(valid):
-            raise DivergenceError(
-                f"training diverged at step {at.step}: the validation perplexity is {valid}; the last good state is"
-                f" in {self.folder}; try a learning rate below {at.rate:g}"
-            )
+            raise self._diverged(f"at step {at.step}: the validation perplexity is {valid}")
         record = {"train_perplexity": math.exp(min(at.loss / at.count, 700.0)), "valid_perplexity": valid}
         at.epoch, at.window, at.loss, at.count = at.epoch + 1, 0, 0.0, 0
         self._state = self.model.initial_state(self.windows.batch_size)
@@ -229,18 +232,6 @@ class Run:
                     result[f"{name}_perplexity"] = perplexity(mixed)
         write_whole(self.folder / "result.json", json.dumps(result, indent=1) + "\n")
         return result
-
-    def _claim(self) -> None:
-        """Refuses a folder that holds another run."""
-        path = self.folder / "settings.json"
-        mine = {"settings": self.settings.to_json(), "texts": self.texts.fingerprint()}
-        if path.exists():
-            if json.loads(path.read_text()) != mine:
-                raise ValueError(f"{self.folder} holds a run with other settings or texts; name another folder")
-            return
-        if self.folder.exists() and any(self.folder.iterdir()):
-            raise FileExistsError(f"{self.folder} is there already and holds no run; name another folder")
-        write_whole(path, json.dumps(mine, indent=1) + "\n")
 
     def _save(self) -> float:
         tensors: dict[str, Tensor] = {}

@@ -1,0 +1,232 @@
+"""``imm lm``: train a language model that matches a bigram, and measure one."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from imm.cli.figures import show
+
+if TYPE_CHECKING:
+    from imm.language import Settings, Texts
+
+app = typer.Typer(no_args_is_help=True, help="Train a language model that matches a bigram, and measure one.")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
+SHORT_FORMS = {name: f"imm-{name}" for name in ("exact", "sampled", "serialized", "streaming")}
+
+
+def _setting(panel: str, text: str, *names: str) -> Any:
+    """An option for a setting: not given, the preset's value stays."""
+    return typer.Option(*names, help=text, rich_help_panel=panel, show_default=False)
+
+
+@app.command()
+def train(
+    train: Annotated[Path, typer.Option(help="The text to learn from, UTF-8, one sentence a line.")],
+    valid: Annotated[Path, typer.Option(help="The text that tells which epoch's model is best.")],
+    test: Annotated[Path | None, typer.Option(help="A text that the best model is judged on.")] = None,
+    ngram_text: Annotated[
+        Path | None, typer.Option(help="A larger text to count the bigram on; if not given, the training text.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="The run's folder. A run that was interrupted there continues.")] = Path(
+        "imm-lm"
+    ),
+    method: Annotated[
+        str | None,
+        typer.Option(
+            help="none, kn-noising, unigram-noising, soft-noising, label-smoothing, reverse-kd, interpolation,"
+            " imm-exact, imm-sampled, imm-serialized, imm-streaming; the last four also without imm-. Not given: none,"
+            " or imm-sampled with the presets paper and authors-code.",
+            show_default=False,
+        ),
+    ] = None,
+    preset: Annotated[
+        str, typer.Option(help="Settings to begin with: small (minutes), paper or authors-code (days).")
+    ] = "small",
+    level: Annotated[str, typer.Option(help="What is predicted: word or char.")] = "word",
+    min_count: Annotated[int, typer.Option(help="Words that occur less often are <unk>.")] = 1,
+    model: Annotated[str | None, _setting("Model", "lstm or transformer.")] = None,
+    width: Annotated[int | None, _setting("Model", "Of embedding and layers.")] = None,
+    layers: Annotated[int | None, _setting("Model", "How many.")] = None,
+    heads: Annotated[int | None, _setting("Model", "Of the transformer's attention.")] = None,
+    dropout: Annotated[float | None, _setting("Model", "0 for none.")] = None,
+    tied: Annotated[bool | None, _setting("Model", "Whether embedding and output share weights.")] = None,
+    optimizer: Annotated[
+        str | None,
+        _setting("Training", "adamw: the learning rate falls to zero. sgd: it is reduced when valid gets no better."),
+    ] = None,
+    learning_rate: Annotated[float | None, _setting("Training", "At the beginning.")] = None,
+    epochs: Annotated[int | None, _setting("Training", "At most.")] = None,
+    batch_size: Annotated[int | None, _setting("Training", "Columns that the text is cut into.")] = None,
+    unroll: Annotated[int | None, _setting("Training", "L: words in a window.")] = None,
+    seed: Annotated[int | None, _setting("Training", "Of all random numbers.")] = None,
+    lam: Annotated[float | None, _setting("Matching", "λ of IMM and of reverse KD.")] = None,
+    gamma: Annotated[float | None, _setting("Matching", "γ of noising and smoothing.")] = None,
+    n_contexts: Annotated[int | None, _setting("Matching", "k: contexts of a word (sampled).")] = None,
+    every: Annotated[int | None, _setting("Matching", "j: batches from one with k contexts to the next (sampled).")] = (
+        None
+    ),
+    positions: Annotated[
+        int | None, _setting("Matching", "m: positions of such a batch that are matched, 0 for all (sampled).")
+    ] = None,
+    refresh_every: Annotated[
+        int | None, _setting("Matching", "r: steps from one copy to the next, 0 for an epoch (serialized).")
+    ] = None,
+    memory: Annotated[float | None, _setting("Matching", "K: predictions that a mean remembers (streaming).")] = None,
+    table_mb: Annotated[
+        int | None, _setting("Matching", "The most MB for the table of induced bigrams (serialized, streaming).")
+    ] = None,
+    start_below: Annotated[
+        float | None, _setting("Matching", "Matching begins when valid's perplexity is below; 0 for at once.")
+    ] = None,
+    tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train a language model on a text; with a bigram of the same or a larger text, if --method says so.
+
+    Interrupted, the same command continues where it stopped. Finished, it prints the figures again.
+    """
+    from imm.cli.progress import reading, training
+    from imm.language import Run, Settings, Texts
+    from imm.language.claim import claim
+    from imm.language.metrics import check_tensorboard
+
+    changes = {
+        "method": SHORT_FORMS.get(method or "", method),
+        "model": model,
+        "width": width,
+        "layers": layers,
+        "heads": heads,
+        "dropout": dropout,
+        "tied": tied,
+        "optimizer": optimizer,
+        "learning_rate": learning_rate,
+        "epochs": epochs,
+        "batch_size": batch_size,
+        "unroll": unroll,
+        "seed": seed,
+        "lam": lam,
+        "gamma": gamma,
+        "n_contexts": n_contexts,
+        "every": every,
+        "positions": positions,
+        "refresh_every": refresh_every,
+        "memory": memory,
+        "table_mb": table_mb,
+        "start_below": start_below,
+    }
+    settings = Settings.preset(preset, **{name: value for name, value in changes.items() if value is not None})
+    if tensorboard:
+        check_tensorboard()
+    with reading("reading") as progress:
+        texts = Texts.read(train, valid, test, ngram_text, level, min_count, progress)
+    claim(out, settings, texts)
+    figures = _describe(settings, texts)
+    run = Run(settings, texts, out, tensorboard)
+    steps = len(run.windows)
+    if run.position.done:
+        typer.echo("this run is finished: its figures again", err=True)
+    elif run.position.step:
+        typer.echo(f"continues after step {run.position.step:,} of {settings.epochs * steps:,}", err=True)
+    with training(run.position.step, settings.epochs * steps, steps) as report:
+        figures = run.train(report) | _bigram(texts) | figures
+    if as_json:
+        show({"method": settings.method, **figures, "folder": str(out)}, as_json)
+    else:
+        _table(settings, figures)
+        typer.echo(f"Epoch {figures['best_epoch']} of {figures['epochs']} was best. Written to {out}")
+
+
+@app.command(name="eval")
+def evaluate(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `imm lm train` wrote, or its model/.")],
+    text: Annotated[Path, typer.Option(help="A text file, UTF-8, one sentence a line.")],
+    induced: Annotated[
+        Path | None,
+        typer.Option(help="A text, that of training as a rule: the bigram induced over its contexts is measured too."),
+    ] = None,
+    table_mb: Annotated[int, typer.Option(help="The most MB for the table of that bigram.")] = 1024,
+    as_json: AsJson = False,
+) -> None:
+    """Perplexity of a text; unknown words are predicted as <unk>, and count."""
+    from imm.cli.progress import reading
+    from imm.language import induced_ngram, load_model
+    from imm.language.evaluation import log_likelihoods, perplexity
+    from imm.language.texts import read_tokens
+
+    if (folder / "settings.json").exists() and not (folder / "model").exists():
+        raise ValueError(f"{folder} holds a run that has no model yet: its first epoch is not over")
+    inner = folder / "model"
+    model, vocabulary, settings = load_model(inner if (inner / "model.json").exists() else folder)
+    mb = 4 * len(vocabulary) ** 2 / 1e6
+    if induced is not None and mb > table_mb:
+        raise ValueError(
+            f"the induced bigram of {len(vocabulary):,} words takes {mb:,.0f} MB, more than --table-mb {table_mb}"
+        )
+    with reading("reading") as progress:
+        tokens, unknown = read_tokens(text, vocabulary, progress)
+        contexts = None if induced is None else read_tokens(induced, vocabulary, progress)[0]
+    if settings.method == "interpolation":
+        typer.echo("this is the model without the bigram that its run mixed in", err=True)
+    found = log_likelihoods(model, tokens, settings.unroll)
+    figures = {"perplexity": perplexity(found), "tokens": len(found), "unknown": unknown}
+    if contexts is not None:
+        typer.echo(f"table of the induced bigram: {mb:,.0f} MB", err=True)
+        bigram = induced_ngram(model, contexts, len(vocabulary), settings.unroll, settings.batch_size)
+        figures["induced_perplexity"] = bigram.perplexity(tokens)
+    show(figures, as_json)
+
+
+def _describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
+    """Says on standard error what is about to be trained, before memory is taken for it; the same as figures."""
+    from imm.language.methods import describe_table
+    from imm.language.model import count_parameters
+    from imm.language.windows import Windows
+
+    n_words = len(texts.vocabulary)
+    figures: dict[str, Any] = {"vocabulary": n_words, "parameters": count_parameters(n_words, settings)}
+    notes = [f"vocabulary: {n_words:,} {texts.vocabulary.level}s"]
+    for name, tokens in (("train", texts.train), ("valid", texts.valid), ("test", texts.test)):
+        if tokens is not None:
+            figures |= {f"{name}_tokens": len(tokens), f"{name}_unknown": texts.unknown[name]}
+            notes.append(f"{name}: {len(tokens):,} tokens, {texts.unknown[name]:,} unknown")
+    figures["ngram_tokens"] = int(texts.counts.sum())
+    notes.append(f"bigram: counted on {figures['ngram_tokens']:,} tokens")
+    notes.append(f"{settings.model}: {figures['parameters']:,} parameters; method: {settings.method}")
+    if settings.method in ("imm-serialized", "imm-streaming"):
+        notes.append(describe_table(n_words, settings.table_mb))
+    windows = Windows(texts.train, settings.batch_size, settings.unroll)
+    if (windows.batch_size, windows.unroll) != (settings.batch_size, settings.unroll):
+        notes.append(
+            f"the training text is too short for {settings.batch_size} columns of {settings.unroll} words:"
+            f" {windows.batch_size} of {windows.unroll} instead"
+        )
+    typer.echo("\n".join(notes), err=True)
+    return figures
+
+
+def _bigram(texts: "Texts") -> dict[str, float]:
+    """How well the bigram does alone."""
+    from imm.targets.ngram import evaluate
+
+    judged = {"valid": texts.valid, "test": texts.test}
+    return {
+        f"bigram_{name}_perplexity": evaluate(texts.bigram, [tokens.numpy()]).perplexity
+        for name, tokens in judged.items()
+        if tokens is not None
+    }
+
+
+def _table(settings: "Settings", figures: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    names = [name for name in ("valid", "test") if f"{name}_perplexity" in figures]
+    table = Table("perplexity")
+    for name in names:
+        table.add_column(name, justify="right")
+    label = f"{settings.model}, {settings.method}"
+    for row, prefix in ((label, ""), ("the bigram alone", "bigram_")):
+        table.add_row(row, *(f"{figures[f'{prefix}{name}_perplexity']:,.2f}" for name in names))
+    Console().print(table)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 TRAINING = {
     # "the same topology for the LSTM RNN", two layers, at a width that two processors train in an hour
     "width": 200,
-    "dropout": 0.5,
     # "L = 35 unroll positions are used"
     "unroll": 35,
     "batch_size": 20,
@@ -28,8 +27,14 @@ TRAINING = {
     "positions": 32,
     "memory": 1000.0,
     "lifetime": 30.0,
-    # fraction of the text: epochs, and the epoch from which the learning rate is halved after each
-    "schedule": {"0.01": [1, 1], "0.05": [24, 16], "0.1": [16, 10], "0.25": [12, 8], "1.0": [10, 6]},
+    # fraction of the text: epochs, the epoch from which the learning rate is halved after each, dropout
+    "schedule": {
+        "0.01": [1, 1, 0.5],
+        "0.05": [20, 12, 0.5],
+        "0.1": [12, 8, 0.5],
+        "0.25": [10, 6, 0.5],
+        "1.0": [10, 6, 0.3],
+    },
 }
 """What the language studies share."""
 
@@ -64,8 +69,8 @@ def train(settings: Settings, piece: Row, kept: Path) -> "Trained":
     from imm.language import Settings as Training
 
     text = texts(piece["fraction"], piece["recount"], settings["judged"])
-    epochs, decay_after = settings["schedule"][str(piece["fraction"])]
-    names = ("width", "dropout", "unroll", "batch_size", "learning_rate", "clip", *OF_METHOD.get(piece["method"], ()))
+    epochs, decay_after, dropout = settings["schedule"][str(piece["fraction"])]
+    names = ("width", "unroll", "batch_size", "learning_rate", "clip", *OF_METHOD.get(piece["method"], ()))
     noising = piece["method"].endswith("noising")
     chosen = {
         **{name: settings[name] for name in names},
@@ -73,6 +78,7 @@ def train(settings: Settings, piece: Row, kept: Path) -> "Trained":
         "method": piece["method"],
         "epochs": epochs,
         "decay_after": decay_after,
+        "dropout": dropout,
         "seed": settings["seed"] + piece["restart"],
     }
     training, folder = Training(**chosen), kept / _digest(chosen, text.fingerprint())

@@ -10,23 +10,21 @@ from pathlib import Path
 from imm.experiments.lstm import TRAINING
 from imm.experiments.study import Figure, Row, Settings, Study
 
-LAMS = (0.2, 0.5, 1.0, 2.0)
 GAMMAS = (0.1, 0.2, 0.4, 0.8)
-STRENGTHS = {
-    "kn-noising": GAMMAS,
-    "reverse-kd": LAMS,
-    "imm-sampled": LAMS,
-    "imm-serialized": LAMS,
-    "imm-streaming": LAMS,
-}
+LAM_METHODS = ("reverse-kd", "imm-sampled", "imm-serialized", "imm-streaming")
+
+
+def strengths(lams: Sequence[float]) -> dict[str, list[float]]:
+    """Equally many tries for each method."""
+    return {"none": [0.0], "kn-noising": list(GAMMAS), **{method: list(lams) for method in LAM_METHODS}}
 
 
 def pieces(settings: Settings) -> list[Row]:
     """Each method at each of its strengths, in each situation."""
     return [
         {"situation": situation, "fraction": fraction, "recount": recount, "method": method, "strength": strength}
-        for situation, (fraction, recount) in settings["situations"].items()
-        for method, strengths in settings["strengths"].items()
+        for situation, (fraction, recount, tries) in settings["situations"].items()
+        for method, strengths in tries.items()
         for strength in strengths
     ]
 
@@ -47,16 +45,14 @@ STUDY = Study(
         **TRAINING,
         "seed": 0,
         "situations": {
-            "10% of PTB, bigram of all": [0.1, False],
-            "25% of PTB, its own bigram": [0.25, True],
+            "10% of PTB, bigram of all": [0.1, False, strengths((0.5, 1.0, 2.0, 4.0))],
+            "25% of PTB, its own bigram": [0.25, True, strengths((0.2, 0.5, 1.0, 2.0))],
         },
-        "strengths": {"none": [0.0], **{method: list(strengths) for method, strengths in STRENGTHS.items()}},
     },
     quick={
         "width": 16,
         "judged": 5000,
-        "situations": {"1% of PTB, bigram of all": [0.01, False]},
-        "strengths": {"none": [0.0], "reverse-kd": [0.5], "imm-streaming": [0.5]},
+        "situations": {"1% of PTB, bigram of all": [0.01, False, {"none": [0.0], "imm-streaming": [0.5, 2.0]}]},
     },
     pieces=pieces,
     run=run,

@@ -1,0 +1,94 @@
+"""The language studies on a tiny drawn text; the real one is not needed."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from imm.experiments import lstm, lstm_bigram, lstm_data, lstm_perplexity, lstm_strength, reproduce
+from imm.language import Run
+from imm.language.data import data_file
+from tests.language import tiny
+
+STUDIES = [lstm_perplexity.STUDY, lstm_bigram.STUDY, lstm_strength.STUDY, lstm_data.STUDY]
+
+
+def silent(done: int, total: int) -> None:
+    pass
+
+
+@pytest.fixture
+def _tiny(monkeypatch):
+    text = tiny.texts(3000)
+    monkeypatch.setattr(lstm, "texts", lambda fraction, recount, judged: text)
+
+
+@pytest.mark.usefixtures("_tiny")
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_quick_gives_every_cell_once(study, tmp_path):
+    result = reproduce(study, study.with_options(quick=True), tmp_path, 1, silent)
+    figures = ("value", "mean", "p10", "p90")
+    assert all(row[name] > 1 for row in result["rows"] for name in figures if name in row)
+    cells = [json.dumps({k: v for k, v in row.items() if k not in figures}) for row in result["rows"]]
+    assert len(set(cells)) == len(cells) > 1
+
+
+@pytest.mark.usefixtures("_tiny")
+def test_studies_share_their_runs(tmp_path, monkeypatch):
+    reproduce(lstm_perplexity.STUDY, lstm_perplexity.STUDY.with_options(quick=True), tmp_path, 1, silent)
+    monkeypatch.setattr(Run, "step", lambda self: pytest.fail("trained again"))
+    reproduce(lstm_bigram.STUDY, lstm_bigram.STUDY.with_options(quick=True), tmp_path, 1, silent)
+
+
+@pytest.mark.usefixtures("_tiny")
+def test_an_interrupted_run_continues_in_the_middle(tmp_path, monkeypatch):
+    settings = {**lstm.TRAINING, "width": 4, "seed": 0}
+    piece = {"method": "none", "strength": 0.0, "fraction": 0.01, "recount": True, "restart": 0}
+    expected = lstm.train(settings, piece, tmp_path / "whole").result
+
+    steps, step = [], Run.step
+
+    def stopped(self):
+        steps.append(1)
+        if len(steps) == 3:
+            raise KeyboardInterrupt
+        return step(self)
+
+    monkeypatch.setattr(Run, "step", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        lstm.train(settings, piece, tmp_path / "stopped")
+    assert lstm.train(settings, piece, tmp_path / "stopped").result == expected
+
+
+def test_the_best_restart_is_chosen_on_valid_and_reported_on_test():
+    rows = [
+        {"method": "none", "strength": 0.0, "width": 200, "restart": restart, "split": split, "value": value}
+        for restart, values in enumerate([(100.0, 90.0), (99.0, 95.0)])
+        for split, value in zip(("valid", "test"), values, strict=True)
+    ]
+    test = next(row for row in lstm_perplexity.summarise(rows) if row["split"] == "test")
+    assert (test["value"], test["mean_of_restarts"], test["deviation"], test["runs"]) == (95.0, 92.5, 2.5, 2)
+
+
+def test_interpolation_is_as_good_as_either_model_on_valid(tmp_path):
+    """The share of the bigram is chosen there, 0 among the choices."""
+    with pytest.MonkeyPatch.context() as patch:
+        text = tiny.texts(3000)
+        patch.setattr(lstm, "texts", lambda fraction, recount, judged: text)
+        piece = {"method": "none", "strength": 0.0, "fraction": 0.01, "recount": True, "restart": 0}
+        trained = lstm.train({**lstm.TRAINING, "width": 4, "seed": 0}, piece, tmp_path)
+    assert trained.interpolated()["valid"] <= trained.perplexity()["valid"] * (1 + 1e-6)
+
+
+def test_kneser_ney_of_the_penn_treebank_is_the_papers():
+    try:
+        data_file("ptb/ptb.train.txt")
+    except FileNotFoundError as missing:
+        pytest.skip(str(missing))
+    settings = lstm_bigram.STUDY.settings
+    rows = lstm_bigram.run(settings, {"method": "kneser-ney", "strength": 0.0}, Path("unused"))
+    found = {row["split"]: row["value"] for row in rows}
+    printed = {row["split"]: row["value"] for row in lstm_bigram.PAPER if row["method"] == "kneser-ney"}
+    assert found["train"] == pytest.approx(printed["train"], abs=0.005)
+    assert found["test"] == pytest.approx(printed["test"], abs=0.005)
+    assert found["valid"] == pytest.approx(199.57, abs=0.01)  # zero continuation counts are taken as one: docs/ngram.md

@@ -1,16 +1,13 @@
 """The language studies on a tiny drawn text; the real one is not needed."""
 
-import json
 from pathlib import Path
 
 import pytest
 
-from imm.experiments import lstm, lstm_bigram, lstm_data, lstm_perplexity, lstm_strength, reproduce
+from imm.experiments import lstm, lstm_bigram, lstm_perplexity, reproduce
 from imm.language import Run
 from imm.language.data import data_file
 from tests.language import tiny
-
-STUDIES = [lstm_perplexity.STUDY, lstm_bigram.STUDY, lstm_strength.STUDY, lstm_data.STUDY]
 
 
 def silent(done: int, total: int) -> None:
@@ -21,16 +18,6 @@ def silent(done: int, total: int) -> None:
 def _tiny(monkeypatch):
     text = tiny.texts(3000)
     monkeypatch.setattr(lstm, "texts", lambda fraction, recount, judged: text)
-
-
-@pytest.mark.usefixtures("_tiny")
-@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
-def test_quick_gives_every_cell_once(study, tmp_path):
-    result = reproduce(study, study.with_options(quick=True), tmp_path, 1, silent)
-    figures = ("value", "mean", "p10", "p90")
-    assert all(row[name] > 1 for row in result["rows"] for name in figures if name in row)
-    cells = [json.dumps({k: v for k, v in row.items() if k not in figures}) for row in result["rows"]]
-    assert len(set(cells)) == len(cells) > 1
 
 
 @pytest.mark.usefixtures("_tiny")

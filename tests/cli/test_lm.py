@@ -101,6 +101,7 @@ def test_options_change_the_preset_and_nothing_else(tmp_path):
         "dropout": 0.1,
         "optimizer": "adamw",
         "learning_rate": 0.02,
+        "decay_after": 15,
         "epochs": 1,
         "batch_size": 3,
         "unroll": 4,
@@ -112,6 +113,7 @@ def test_options_change_the_preset_and_nothing_else(tmp_path):
         "positions": 5,
         "refresh_every": 9,
         "memory": 11.0,
+        "lifetime": 14.0,
         "table_mb": 12,
         "start_below": 13.0,
     }
@@ -153,9 +155,9 @@ def test_ctrl_c_then_the_same_command(method, tmp_path, monkeypatch):
 
     command = [*BASE, "--method", method, "--json"]
     whole = json.loads(run(*command, "--out", "whole").stdout)
-    step = Run._step
+    step = Run.step
     with monkeypatch.context() as patch:
-        patch.setattr(Run, "_step", lambda self: step(self) if self.position.step < 11 else signal.raise_signal(2))
+        patch.setattr(Run, "step", lambda self: step(self) if self.position.step < 11 else signal.raise_signal(2))
         stopped = runner.invoke(app, ["lm", *command, "--out", "stopped"])
     assert stopped.exit_code == 130
     assert stopped.stderr.endswith("interrupted; the same command continues from the last checkpoint\n")

@@ -54,9 +54,13 @@ def train(
     tied: Annotated[bool | None, _setting("Model", "Whether embedding and output share weights.")] = None,
     optimizer: Annotated[
         str | None,
-        _setting("Training", "adamw: the learning rate falls to zero. sgd: it is reduced when valid gets no better."),
+        _setting("Training", "sgd, or adamw, whose learning rate falls to zero over the epochs."),
     ] = None,
-    learning_rate: Annotated[float | None, _setting("Training", "At the beginning.")] = None,
+    learning_rate: Annotated[float | None, _setting("Training", "At the beginning; for adamw, about 0.003.")] = None,
+    decay_after: Annotated[
+        int | None,
+        _setting("Training", "From this epoch on it is reduced after each; 0: when valid gets no better (sgd)."),
+    ] = None,
     epochs: Annotated[int | None, _setting("Training", "At most.")] = None,
     batch_size: Annotated[int | None, _setting("Training", "Columns that the text is cut into.")] = None,
     unroll: Annotated[int | None, _setting("Training", "L: words in a window.")] = None,
@@ -74,6 +78,9 @@ def train(
         int | None, _setting("Matching", "r: steps from one copy to the next, 0 for an epoch (serialized).")
     ] = None,
     memory: Annotated[float | None, _setting("Matching", "K: predictions that a mean remembers (streaming).")] = None,
+    lifetime: Annotated[
+        float | None, _setting("Matching", "τ: batches that it remembers them for (streaming).")
+    ] = None,
     table_mb: Annotated[
         int | None, _setting("Matching", "The most MB for the table of induced bigrams (serialized, streaming).")
     ] = None,
@@ -102,6 +109,7 @@ def train(
         "tied": tied,
         "optimizer": optimizer,
         "learning_rate": learning_rate,
+        "decay_after": decay_after,
         "epochs": epochs,
         "batch_size": batch_size,
         "unroll": unroll,
@@ -113,6 +121,7 @@ def train(
         "positions": positions,
         "refresh_every": refresh_every,
         "memory": memory,
+        "lifetime": lifetime,
         "table_mb": table_mb,
         "start_below": start_below,
     }

@@ -1,5 +1,6 @@
 """``imm lm``: train a language model that matches a bigram, and measure one."""
 
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -204,7 +205,8 @@ def _describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
     notes.append(f"bigram: counted on {figures['ngram_tokens']:,} tokens")
     notes.append(f"{settings.model}: {figures['parameters']:,} parameters; method: {settings.method}")
     if settings.method in ("imm-serialized", "imm-streaming"):
-        notes.append(describe_table(n_words, settings.table_mb))
+        span = min(settings.memory, settings.lifetime) if settings.method == "imm-streaming" else math.inf
+        notes.append(describe_table(n_words, settings.table_mb, span))
     windows = Windows(texts.train, settings.batch_size, settings.unroll)
     if (windows.batch_size, windows.unroll) != (settings.batch_size, settings.unroll):
         notes.append(

@@ -12,6 +12,7 @@ from imm.experiments import (
     lstm_data,
     lstm_perplexity,
     lstm_strength,
+    lstm_variants,
 )
 from imm.experiments.runner import reproduce
 from imm.experiments.study import Figure, Row, Settings, Study
@@ -28,6 +29,7 @@ STUDIES = (
     lstm_perplexity.STUDY,
     lstm_bigram.STUDY,
     lstm_strength.STUDY,
+    lstm_variants.STUDY,
     lstm_data.STUDY,
 )
 """What ``imm reproduce --list`` names, in that order; ``imm demo`` runs one more, :mod:`imm.experiments.demo`."""

@@ -168,6 +168,15 @@ class TestSerialized:
         step.loss.total.backward()
         torch.testing.assert_close(left(step.model), expected, rtol=1e-4, atol=1e-6)
 
+    def test_a_refresh_forgets_the_model_before(self):
+        step = next(take(1, method="imm-serialized", refresh_every=1, **ONE_WINDOW))
+        with torch.no_grad():
+            for parameter in step.model.parameters():
+                parameter += 0.3 * torch.randn(parameter.shape, generator=step.generator)
+        step = step.then()
+        definition = risk(step.log_q, step.batch.short, step.texts.bigram)
+        torch.testing.assert_close(step.loss.parts["matching"], definition.detach())
+
     def test_refreshes_come_every_r_steps(self, monkeypatch):
         first = next(take(1, method="imm-serialized", refresh_every=3))
         refreshed = []

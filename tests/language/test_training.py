@@ -12,6 +12,7 @@ from safetensors.torch import load_file, save_file
 from imm.language import METHODS, DivergenceError, Run, Settings, load_model, training
 from imm.language.checkpoint import Checkpoint
 from imm.language.evaluation import interpolated, log_likelihoods, perplexity
+from imm.language.methods import Step
 from imm.language.windows import Windows
 from tests.language import runs, tiny
 from tests.language.runs import run, train_until
@@ -101,6 +102,18 @@ class TestResult:
         a, b, c = (runs.files(tmp_path / name) for name in "abc")
         assert a == b
         assert a["model/model.safetensors"] != c["model/model.safetensors"]
+
+    def test_the_state_goes_on_within_an_epoch_and_begins_anew(self, tmp_path):
+        made = run(tmp_path / "run", dropout=0.0, learning_rate=0.0)
+        state = made.model.initial_state(3)
+        for number in range(5):
+            assert all(map(torch.equal, made._state, state))
+            made.step()
+            _, state = made.model(made.windows[number].inputs, state)
+        made._metrics.close()
+        again = run(tmp_path / "again", epochs=2)
+        train_until(again, 5)
+        assert not any(part.any() for part in again._state)
 
     def test_progress_is_told(self, tmp_path):
         told = []
@@ -464,6 +477,15 @@ class TestSecondPass:
         ):
             torch.testing.assert_close(plain[name], gradient, msg=name)
             assert parameter.requires_grad
+
+    def test_and_so_is_the_matching(self, tmp_path, plain, both):
+        made = run(tmp_path / "run", init=0.8, dropout=0.0, every=1, n_contexts=2, positions=4, method="imm-sampled")
+        made._metrics.close()
+        step = Step(made.model, made.windows[0], made._state, True)
+        made.method.prepare(step)
+        made.method.backward_apart(step, 4.0)
+        for name, parameter in made.model.named_parameters():
+            torch.testing.assert_close(both[name] - plain[name], parameter.grad, rtol=1e-3, atol=1e-5, msg=name)
 
     def test_the_mode_and_the_embedding_come_back_after_an_error(self, tmp_path, monkeypatch):
         made = run(tmp_path / "run", method="imm-sampled", match_embedding=False, every=1)

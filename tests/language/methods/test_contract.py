@@ -10,11 +10,13 @@ from tests.language import tiny
 from tests.language.methods.steps import take
 
 MATCHING = [name for name in METHODS if name == "reverse-kd" or name.startswith("imm")]
-each_method = pytest.mark.parametrize("name", METHODS)
+WITH_STATES = ("imm-exact", "imm-sampled", "imm-serialized")
+"""These keep a model's states, so that its kind matters to them."""
 
 
-@each_method
-@pytest.mark.parametrize("kind", ["lstm", "transformer"])
+@pytest.mark.parametrize(
+    ("name", "kind"), [*((name, "lstm") for name in METHODS), *((name, "transformer") for name in WITH_STATES)]
+)
 class TestMethod:
     def test_the_loss_is_finite_and_tells_its_parts(self, name, kind):
         for step in take(5, method=name, model=kind):

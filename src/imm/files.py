@@ -15,6 +15,12 @@ def write_whole(path: Path, content: str | bytes) -> None:
         file.write(content.encode() if isinstance(content, str) else content)
 
 
+def remove_leftovers(path: Path) -> None:
+    """Removes what a killed process left while it was writing ``path``."""
+    for left in path.parent.glob(f".{path.name}.*"):
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """The same for what is written bit by bit: the file is there when the block ends, not before."""

@@ -252,6 +252,13 @@ class TestFolder:
             run(tmp_path)
         assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
 
+    def test_what_a_kill_left_half_written_is_removed(self, tmp_path):
+        folder = tmp_path / "run"
+        (folder / ".model.abc" / "new").mkdir(parents=True)
+        (folder / ".settings.json.abc").write_text("{")
+        run(folder, epochs=1).train()
+        assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+
     def test_an_empty_folder_is_taken(self, tmp_path):
         run(tmp_path, epochs=1).train()
 

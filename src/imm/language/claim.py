@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from imm.files import write_whole
+from imm.files import remove_leftovers, write_whole
 from imm.language.settings import Settings
 from imm.language.texts import Texts
 
@@ -13,6 +13,8 @@ from imm.language.texts import Texts
 def claim(folder: Path, settings: Settings, texts: Texts) -> None:
     """Writes ``settings.json``, or finds it there with the same content."""
     path = folder / "settings.json"
+    for name in (path.name, "checkpoint.safetensors", "model", "result.json"):
+        remove_leftovers(folder / name)
     mine = {"settings": settings.to_json(), "texts": texts.fingerprint()}
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file; name a folder for the run")

@@ -46,7 +46,7 @@ class Settings:
         decay: the factor that reduces the learning rate (SGD).
         decay_after: from this epoch on the learning rate is reduced after each (SGD). With 0 it is reduced when the
             validation perplexity does not fall, and the best parameters come back.
-        max_decays: training ends after as many (SGD).
+        max_decays: training ends with the next one after as many (SGD).
         epochs: at most.
         clip: the norm at which a gradient is clipped.
         method: one of ``METHODS``.

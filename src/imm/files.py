@@ -24,11 +24,18 @@ def remove_leftovers(path: Path) -> None:
 @contextmanager
 def whole_file(path: Path) -> Iterator[BinaryIO]:
     """The same for what is written bit by bit: the file is there when the block ends, not before."""
+    with whole_path(path) as beside, beside.open("wb") as file:
+        yield file
+
+
+@contextmanager
+def whole_path(path: Path) -> Iterator[Path]:
+    """The same for what others write: the name of an empty file, which is at ``path`` when the block ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    os.close(handle)
     try:
-        with os.fdopen(handle, "wb") as file:
-            yield file
+        yield Path(name)
         Path(name).chmod(0o644)
         Path(name).replace(path)
     except BaseException:

@@ -7,11 +7,11 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
+from safetensors.torch import save_file
 from torch import Generator, Tensor
 from torch.optim import Optimizer
 
-from imm.files import write_whole
+from imm.files import whole_path
 
 
 @dataclass(frozen=True)
@@ -23,8 +23,13 @@ class Checkpoint:
 
     def write(self, path: Path) -> None:
         """One safetensors file, the record in its header."""
-        tensors = {name: tensor.detach().clone().contiguous() for name, tensor in self.tensors.items()}
-        write_whole(path, save(tensors, {"record": json.dumps(self.record)}))
+        tensors, places = {}, set()
+        for name, tensor in self.tensors.items():
+            shared = tensor.data_ptr() in places  # tied parameters: the format takes each memory once
+            tensors[name] = tensor.detach().clone() if shared else tensor.detach().contiguous()
+            places.add(tensor.data_ptr())
+        with whole_path(path) as beside:
+            save_file(tensors, beside, {"record": json.dumps(self.record)})
 
     @classmethod
     def read(cls, path: Path) -> "Checkpoint | None":

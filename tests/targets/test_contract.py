@@ -10,7 +10,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import imm.targets
-from imm.targets import Classifier, Ngram, Scores, Table, Target, Weakened
+from imm.targets import Classifier, Ngram, PomdpPolicy, Scores, Table, Target, Weakened
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,11 @@ CASES = [
         "Classifier", lambda classes: Classifier(OLD, columns=[1], classes=classes), np.array([[9.0, 0.1], [9.0, 2.0]])
     ),
     Case("Ngram", lambda classes: Ngram(BIGRAM.trie, classes, BIGRAM.about), torch.tensor([0, 2, 1])),
+    Case(
+        "PomdpPolicy",
+        lambda classes: PomdpPolicy(np.eye(3), belief=PROBABILITIES, classes=classes),
+        torch.tensor([1, 0, 1]),
+    ),
     Case("Scores", lambda classes: Scores(PROBABILITIES, classes, CLASSES), torch.tensor([1, 0, 1])),
     Case("Table", lambda classes: Table(ROWS, classes), ["y", "x"]),
     Case("Weakened", lambda classes: Weakened(Table(ROWS, classes), 0.3), ["y", "x", "x"]),

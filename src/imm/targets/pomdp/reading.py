@@ -1,0 +1,215 @@
+"""Cassandra's ``.POMDP`` files, the format of pomdp.org and of most solvers.
+
+A preamble (``discount``, ``values``, ``states``, ``actions``, ``observations``, perhaps ``start``), then entries
+``T: action : state : next p``, ``O: action : next : seen p`` and ``R: action : state : next : seen r``, where ``*`` is
+all, a later entry overrides an earlier one, and fewer fields are followed by a row or a matrix. ``#`` begins a comment.
+"""
+
+import itertools
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from imm.targets.pomdp.model import Floats, Pomdp
+
+ROUNDED = 1e-4
+"""How far a row of probabilities may be from one: files print few digits."""
+
+KINDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
+SETS = ("states", "actions", "observations")
+FIELDS = {
+    "T": ("actions", "states", "states"),
+    "O": ("actions", "states", "observations"),
+    "R": ("actions", "states", "states", "observations"),
+}
+Index = tuple[int | slice, ...]
+Names = dict[str, int]
+"""Each name's number."""
+
+
+def read_pomdp(path: Path | str) -> Pomdp:
+    """The problem in a ``.POMDP`` file; what is wrong with one is said in a line that names the file's line."""
+    path = Path(path)
+    try:
+        content = path.read_text()
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} cannot be read as a .POMDP file: {error}") from None
+    entries = list(_entries(path, content))
+    preamble = {entry.kind: entry for entry in entries if entry.kind not in FIELDS}
+    missing = [kind for kind in ("discount", *SETS) if kind not in preamble]
+    if missing:
+        raise ValueError(f"{path} is not a .POMDP file: it has no line `{missing[0]}:`")
+    names = {kind: preamble[kind].names() for kind in SETS}
+    n, n_actions, n_seen = (len(names[kind]) for kind in SETS)
+    start = preamble["start"].belief(names["states"]) if "start" in preamble else np.full(n, 1 / n)
+    tables = {"T": np.zeros((n_actions, n, n)), "O": np.zeros((n_actions, n, n_seen))}
+    for entry in entries:
+        if entry.kind in tables:
+            index = entry.index(names)
+            tables[entry.kind][index] = entry.probabilities(tables[entry.kind][index].shape[-2:], start)
+    sign = preamble["values"].sign() if "values" in preamble else 1.0
+    reward = sign * _rewards([entry for entry in entries if entry.kind == "R"], names, tables["T"], tables["O"])
+    try:
+        labels = {kind: tuple(found) for kind, found in names.items()}
+        discount = preamble["discount"].number()
+        return Pomdp(tables["T"], tables["O"], reward, discount, start, **labels, tolerance=ROUNDED)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def _rewards(entries: Sequence["_Entry"], names: dict[str, Names], T: Floats, O: Floats) -> Floats:  # noqa: E741
+    """The mean reward ``[states, actions]``. Only actions whose reward depends on what follows need a large table."""
+    n_actions, n, n_seen = O.shape
+    out = np.zeros((n, n_actions))
+    placed = [(entry.index(names), entry) for entry in entries]
+    for action in range(n_actions):
+        mine = [(index[1:], entry) for index, entry in placed if index[0] in (action, slice(None))]
+        if all(rest[1:] == (slice(None), slice(None)) for rest, _ in mine):
+            for rest, entry in mine:
+                out[rest[0], action] = entry.number()
+            continue
+        table = np.zeros((n, n, n_seen))
+        for rest, entry in mine:
+            table[rest] = entry.numbers(table[rest].shape[-_free(entry) :] if _free(entry) else ())
+        out[:, action] = np.einsum("sn,no,sno->s", T[action], O[action], table)
+    return out
+
+
+def _free(entry: "_Entry") -> int:
+    """How many dimensions the numbers after the fields have."""
+    return len(FIELDS[entry.kind]) - len(entry.fields)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One entry: what stands before its values, and these, with where it stands for messages."""
+
+    path: Path
+    line: int
+    kind: str
+    fields: tuple[str, ...]
+    rest: tuple[str, ...]
+
+    def fail(self, what: str) -> NoReturn:
+        raise ValueError(f"{self.path}, line {self.line}: {what}")
+
+    def numbers(self, shape: tuple[int, ...]) -> Floats:
+        wanted = int(np.prod(shape))
+        try:
+            found = np.array([float(token) for token in self.rest])
+        except ValueError:
+            bad = next(token for token in self.rest if not _is_number(token))
+            self.fail(f"`{self.kind}:` needs a number, got {bad!r}")
+        if found.size != wanted or not np.isfinite(found).all():
+            self.fail(f"`{self.kind}:` needs {wanted} finite number{'s'[: wanted > 1]} here, got {found.size}")
+        return found.reshape(shape)
+
+    def number(self) -> float:
+        return float(self.numbers(()))
+
+    def sign(self) -> float:
+        if self.rest not in (("reward",), ("cost",)):
+            self.fail(f"`values:` must be reward or cost, got {' '.join(self.rest)!r}")
+        return 1.0 if self.rest == ("reward",) else -1.0
+
+    def names(self) -> Names:
+        if len(self.rest) == 1 and self.rest[0].isdigit() and int(self.rest[0]) > 0:
+            return {str(i): i for i in range(int(self.rest[0]))}
+        if not self.rest or len(set(self.rest)) != len(self.rest) or all(map(_is_number, self.rest)):
+            self.fail(f"`{self.kind}:` must be a number above 0 or different names, got {' '.join(self.rest[:8])!r}")
+        return {name: i for i, name in enumerate(self.rest)}
+
+    def place(self, token: str, kind: str, names: Names) -> int | slice:
+        if token == "*":
+            return slice(None)
+        if token in names:
+            return names[token]
+        if token.isdigit() and int(token) < len(names):
+            return int(token)
+        return self.fail(f"{token!r} is not one of the {len(names)} {kind}")
+
+    def index(self, names: dict[str, Names]) -> Index:
+        """Where in its table the entry's values go."""
+        kinds, least = FIELDS[self.kind], 2 if self.kind == "R" else 1
+        if not least <= len(self.fields) <= len(kinds):
+            self.fail(f"`{self.kind}:` has {len(self.fields)} fields, not {least} to {len(kinds)}")
+        given = [self.place(token, kind, names[kind]) for token, kind in zip(self.fields, kinds, strict=False)]
+        return (*given, *[slice(None)] * (len(kinds) - len(given)))
+
+    def probabilities(self, shape: tuple[int, ...], start: Floats) -> Floats:
+        """What follows a ``T:`` or ``O:``; ``shape`` is that of the last two dimensions it goes to."""
+        shape = shape[len(shape) - _free(self) :] if _free(self) else ()
+        if self.rest == ("uniform",) and shape:
+            return np.full(shape, 1 / shape[-1])
+        if self.rest == ("identity",) and self.kind == "T" and len(shape) == 2:
+            return np.eye(*shape)
+        if self.rest == ("reset",) and self.kind == "T" and shape:
+            return start
+        return self.numbers(shape)
+
+    def belief(self, states: Names) -> Floats:
+        """What follows ``start:``, ``start include:`` or ``start exclude:``."""
+        n, chosen = len(states), np.zeros(len(states), dtype=bool)
+        if self.fields:
+            for token in self.rest:
+                chosen[self.place(token, "states", states)] = True
+            chosen = ~chosen if self.fields == ("exclude",) else chosen
+        elif self.rest == ("uniform",):
+            chosen[:] = True
+        elif len(self.rest) == 1 and n > 1:
+            chosen[self.place(self.rest[0], "states", states)] = True
+        else:
+            return self.numbers((n,))
+        if not chosen.any():
+            self.fail("`start` leaves no state")
+        out: Floats = chosen / chosen.sum()
+        return out
+
+
+def _is_number(token: str) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True
+
+
+def _entries(path: Path, content: str) -> Iterator[_Entry]:
+    """The entries in order; an entry goes on until the next begins."""
+    tokens = [
+        (token, number)
+        for number, line in enumerate(content.splitlines(), 1)
+        for token in re.findall(r":|[^\s:]+", line.partition("#")[0])
+    ]
+    begins = [i for i in range(len(tokens)) if _begins(tokens, i)]
+    if tokens and begins[:1] != [0]:
+        token, line = tokens[0]
+        raise ValueError(f"{path}, line {line}: {token!r} begins no entry; entries are {', '.join(KINDS)}")
+    for first, last in itertools.pairwise([*begins, len(tokens)]):
+        kind, line = tokens[first]
+        words = [token for token, _ in tokens[first + 1 : last]]
+        fields: list[str] = []
+        if kind == "start" and words[0] != ":":
+            fields.append(words.pop(0))
+        words.pop(0)
+        if kind in FIELDS:
+            fields.append(words.pop(0) if words else "")
+            while words[:1] == [":"]:
+                fields.append(words[1] if len(words) > 1 else "")
+                words = words[2:]
+        if ":" in words:
+            before, at = tokens[max(first, last - len(words) + words.index(":") - 1)]
+            raise ValueError(f"{path}, line {at}: {before!r} before a colon begins no entry that is known here")
+        yield _Entry(path, line, kind, tuple(fields), tuple(words))
+
+
+def _begins(tokens: list[tuple[str, Any]], i: int) -> bool:
+    here = [token for token, _ in tokens[i : i + 3]]
+    if here[0] == "start" and len(here) == 3 and here[1] in ("include", "exclude") and here[2] == ":":
+        return True
+    # `T: a : start : 0` has the name of an entry as a field: a field stands after a colon.
+    return here[0] in KINDS and here[1:2] == [":"] and (i == 0 or tokens[i - 1][0] != ":")

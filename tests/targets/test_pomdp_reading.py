@@ -1,0 +1,124 @@
+import numpy as np
+import pytest
+
+from imm.targets.pomdp import read_pomdp
+from tests.targets.pomdps import TIGER
+
+HEAD = "discount: 0.9\nvalues: reward\nstates: 3\nactions: go stay\nobservations: dark light\n"
+BODY = "T: go\nuniform\nT: stay identity\nO: *\n0.5 0.5\n0.25 0.75\n1 0\nR: *: * : * : * 1\n"
+
+
+def read(tmp_path, text):
+    path = tmp_path / "x.POMDP"
+    path.write_text(text)
+    return read_pomdp(path)
+
+
+def test_the_tiger(tmp_path):
+    tiger = read(tmp_path, TIGER)
+    assert tiger.states == ("tiger-left", "tiger-right")
+    assert tiger.actions == ("listen", "open-left", "open-right")
+    assert tiger.discount == 0.95
+    np.testing.assert_array_equal(tiger.transition[0].toarray(), np.eye(2))
+    np.testing.assert_array_equal(tiger.transition[2].toarray(), np.full((2, 2), 0.5))
+    np.testing.assert_array_equal(tiger.observation[0].toarray(), [[0.85, 0.15], [0.15, 0.85]])
+    np.testing.assert_array_equal(tiger.reward, [[-1, -100, 10], [-1, 10, -100]])
+    np.testing.assert_array_equal(tiger.start, [0.5, 0.5])
+
+
+def test_later_entries_override_and_names_and_numbers_mix(tmp_path):
+    text = HEAD + BODY + "T: go : 1\n0 0 1\nT: 0 : 2 : 0 1\nT: go:2:1 0\nT: go:2:2 0.0\nO: stay : 2\nuniform\n"
+    found = read(tmp_path, text)
+    third = 1 / 3
+    np.testing.assert_allclose(found.transition[0].toarray(), [[third] * 3, [0, 0, 1], [1, 0, 0]])
+    np.testing.assert_allclose(found.observation[1].toarray()[2], [0.5, 0.5])
+    np.testing.assert_allclose(found.observation[0].toarray()[2], [1, 0])
+
+
+def test_rewards_of_what_follows_enter_by_their_mean(tmp_path):
+    text = HEAD + BODY + "R: go : 0 : * : light 5\nR: go : 1 : 2\n7 9\nR: go : 2\n1 2\n3 4\n5 6\n"
+    found = read(tmp_path, text)
+    light = (0.5 + 0.75 + 0) / 3
+    here = [
+        5 * light + (1 - light),
+        (1 + 1 + 7) / 3,  # only the third state follows with another reward, and there it is dark
+        (1.5 + (0.25 * 3 + 0.75 * 4) + 5) / 3,
+    ]
+    np.testing.assert_allclose(found.reward[:, 0], here)
+    np.testing.assert_allclose(found.reward[:, 1], 1)
+
+
+def test_costs_are_negative_rewards(tmp_path):
+    assert (read(tmp_path, (HEAD + BODY).replace("reward", "cost")).reward == -1).all()
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("start: 0.5 0.25 0.25", [0.5, 0.25, 0.25]),
+        ("start: uniform", [1 / 3] * 3),
+        ("start: 2", [0, 0, 1]),
+        ("start include: 0 2", [0.5, 0, 0.5]),
+        ("start exclude: 1", [0.5, 0, 0.5]),
+    ],
+)
+def test_starts(tmp_path, line, wanted):
+    found = read(tmp_path, HEAD + line + "\n" + BODY + "T: go : 1 reset\n")
+    np.testing.assert_allclose(found.start, wanted)
+    np.testing.assert_allclose(found.transition[0].toarray()[1], wanted)
+
+
+def test_comments_and_missing_spaces(tmp_path):
+    found = read(tmp_path, "# a world\n" + HEAD.replace(": ", ":") + BODY.replace(" : ", ":").replace("\n", " # x\n"))
+    np.testing.assert_allclose(found.reward, 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", r"x.POMDP is not a .POMDP file: it has no line `discount:`"),
+        ("discount: 0.9\nstates: 2\n", "it has no line `actions:`"),
+        ("hello\n" + HEAD, "line 1: 'hello' begins no entry; entries are discount, values"),
+        (HEAD.replace("0.9", "much") + BODY, "line 1: `discount:` needs a number, got 'much'"),
+        (HEAD.replace("0.9", "1.5") + BODY, r"x.POMDP: discount must be at least 0 and below 1, got 1.5"),
+        (HEAD.replace("reward", "points") + BODY, "line 2: `values:` must be reward or cost, got 'points'"),
+        (
+            HEAD.replace("states: 3", "states: 0") + BODY,
+            "line 3: `states:` must be a number above 0 or different names, got '0'",
+        ),
+        (HEAD.replace("dark light", "dark dark") + BODY, "line 5: `observations:` must be .* got 'dark dark'"),
+        (HEAD + BODY + "T: fly\nuniform\n", "line 14: 'fly' is not one of the 2 actions"),
+        (HEAD + BODY + "T: go : 3\nuniform\n", "line 14: '3' is not one of the 3 states"),
+        (HEAD + BODY + "T: go : 1 : 1 : 1 0.5\n", "line 14: `T:` has 4 fields, not 1 to 3"),
+        (HEAD + BODY + "R: go 5\n", "line 14: `R:` has 1 fields, not 2 to 4"),
+        (HEAD + BODY + "T: go : 1\n0.5 0.5\n", "line 14: `T:` needs 3 finite numbers here, got 2"),
+        (HEAD + BODY + "O: go : 1\n0.5 x\n", "line 14: `O:` needs a number, got 'x'"),
+        (HEAD + BODY + "T: go : 1 : 1 nan\n", "line 14: `T:` needs 1 finite number here, got 1"),
+        (
+            HEAD + BODY + "T: go : 1 : 1 0.5\n",
+            "x.POMDP: transition of action go must be probabilities; the row of state 1 sums to 1.16667",
+        ),
+        (
+            HEAD + BODY + "O: stay : 0 : dark 0.6\n",
+            "observation of action stay must be probabilities; the row of state 0 sums to 1.1",
+        ),
+        (
+            HEAD + "T: go\nuniform\nO: *\nuniform\n",
+            "transition of action stay must be probabilities; the row of state 0 sums to 0",
+        ),
+        (HEAD + "start: 0.5 0.2 0.2\n" + BODY, "start must be probabilities; it sums to 0.9"),
+        (HEAD + "start exclude: 0 1 2\n" + BODY, "line 6: `start` leaves no state"),
+        (HEAD + BODY + "E: go : 1 0.5\n", "line 14: 'E' before a colon begins no entry that is known here"),
+    ],
+)
+def test_a_malformed_file_is_one_line(tmp_path, text, message):
+    with pytest.raises(ValueError, match=message) as refused:
+        read(tmp_path, text)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_is_no_text_is_one_line(tmp_path):
+    path = tmp_path / "x.POMDP"
+    path.write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(ValueError, match=r"cannot be read as a .POMDP file"):
+        read_pomdp(path)

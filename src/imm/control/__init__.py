@@ -1,0 +1,14 @@
+"""Control: a world that is seen whole or in part, and policies for it that learn from those who see less.
+
+With Gymnasium (the extra ``[control]``) the world is also the environment ``imm/ToroidalGrid-v0``.
+"""
+
+from importlib.util import find_spec
+
+from imm.control.grid import ACTIONS, Grid, landscape
+from imm.control.walkers import Walkers
+
+if find_spec("gymnasium") is not None:
+    from imm.control import env as env  # registers the environment
+
+__all__ = ["ACTIONS", "Grid", "Walkers", "landscape"]

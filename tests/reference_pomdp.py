@@ -43,8 +43,11 @@ def optimum(pomdp, belief, limit=2000, digits=6):
     """
     T, O, R = arrays(pomdp)  # noqa: E741
     states, actions, seen = range(pomdp.n_states), range(pomdp.n_actions), range(pomdp.n_observations)
-    first = tuple(round(float(p), digits) for p in belief)
-    number, queue, steps = {first: 0}, deque([first]), []
+
+    def rounded(b):
+        return tuple(round(float(p), digits) for p in b)
+
+    number, queue, steps = {rounded(belief): 0}, deque([belief]), []
     while queue and len(steps) < limit:
         here, options = queue.popleft(), []
         for a in actions:
@@ -54,11 +57,11 @@ def optimum(pomdp, belief, limit=2000, digits=6):
                 joint = [after[n] * O[a][n][o] for n in states]
                 p = sum(joint)
                 if p > 1e-12:
-                    there = tuple(round(q / p, digits) for q in joint)
-                    if there not in number:
-                        number[there] = len(number)
+                    there = [q / p for q in joint]
+                    if rounded(there) not in number:
+                        number[rounded(there)] = len(number)
                         queue.append(there)
-                    follows.append((p, number[there]))
+                    follows.append((p, number[rounded(there)]))
             options.append((sum(here[s] * R[s][a] for s in states), follows))
         steps.append(options)
     rewards = [r for row in R for r in row]

@@ -35,7 +35,7 @@ CASES = [
     Case("Ngram", lambda classes: Ngram(BIGRAM.trie, classes, BIGRAM.about), torch.tensor([0, 2, 1])),
     Case(
         "PomdpPolicy",
-        lambda classes: PomdpPolicy(np.eye(3), belief=PROBABILITIES, classes=classes),
+        lambda classes: PomdpPolicy(np.eye(3), belief=PROBABILITIES, classes=classes, temperature=1.0),
         torch.tensor([1, 0, 1]),
     ),
     Case("Scores", lambda classes: Scores(PROBABILITIES, classes, CLASSES), torch.tensor([1, 0, 1])),

@@ -94,10 +94,11 @@ class TestPaper:
         assert solution.alpha.max() == pytest.approx(4.7094, abs=5e-5)
 
     def test_right_before_the_centre_left_after_it_and_there_a_tie(self):
-        target = PomdpPolicy(fast_informed_bound(paper()), Grid(landscape()).belief(), ACTIONS)
+        solution, belief = fast_informed_bound(paper()), Grid(landscape()).belief()
         up, down, left, right = np.eye(4)
-        wanted = [right] * 5 + [(up + down) / 2] + [left] * 5
-        assert np.array_equal(target(range(11)).numpy(), wanted)
+        for ties, there in (("first", up), ("shares", (up + down) / 2)):
+            target = PomdpPolicy(solution, belief, ACTIONS, ties=ties)
+            assert np.array_equal(target(range(11)).numpy(), [right] * 5 + [there] + [left] * 5)
 
     @pytest.mark.parametrize("temperature", [0.5, 1.0])
     def test_lower_quality_is_a_softmax(self, temperature):
@@ -110,8 +111,9 @@ class TestPaper:
         """Utilities that are equal but for the order in which they were summed."""
         alpha = fast_informed_bound(paper()).alpha
         alpha = alpha * (1 + np.random.default_rng(seed).uniform(-1e-14, 1e-14, alpha.shape))
-        tie = PomdpPolicy(alpha, Grid(landscape()).belief(), ACTIONS)([5])
-        assert tie.tolist() == [[0.5, 0.5, 0.0, 0.0]]
+        belief = Grid(landscape()).belief()
+        assert PomdpPolicy(alpha, belief, ACTIONS)([5]).tolist() == [[1.0, 0.0, 0.0, 0.0]]
+        assert PomdpPolicy(alpha, belief, ACTIONS, ties="shares")([5]).tolist() == [[0.5, 0.5, 0.0, 0.0]]
 
 
 class TestPomdp:
@@ -154,6 +156,7 @@ class TestPolicy:
         ("given", "message"),
         [
             ({"temperature": 0.0}, "temperature must be above 0, or None for the best action, got 0.0"),
+            ({"ties": "both"}, "ties must be 'first' or 'shares', got 'both'"),
             ({"belief": [[0.5, 0.6]]}, "belief must be probabilities; row 0 sums to 1.1"),
             ({"belief": [[1.0]]}, r"belief must be \[n_short, 2 states\], got shape \(1, 1\)"),
             ({"classes": "abc"}, r"alpha must be finite, \[3 classes, states\], got shape \(2, 2\)"),

@@ -1,7 +1,7 @@
 """The policy of a solved POMDP as a target."""
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -24,16 +24,18 @@ class PomdpPolicy(Target):
         solution: from one of the solvers; or its alpha vectors, ``[actions, states]``.
         belief: what each short context knows about the state, ``[n_short, states]``.
         classes: the actions, in the order of the alpha vectors.
-        temperature: None for all probability on the best action, in equal shares where several are exactly as good;
-            else τ in ``softmax(utility / τ)``   (Appendix quality: 0.5 is medium quality, 1.0 low).
+        temperature: None for all probability on the best action; else τ in ``softmax(utility / τ)``   (Appendix
+            quality: 0.5 is medium quality, 1.0 low).
+        ties: where several actions are exactly as good, all probability on the ``first`` of them, or equal ``shares``.
+            What differs by rounding only is as good.
 
     Short contexts are integers in ``[0, n_short)``.
 
     Example:
         >>> alpha = np.array([[1.0, 0.0], [0.0, 1.0]])
-        >>> policy = PomdpPolicy(alpha, belief=[[0.9, 0.1], [0.5, 0.5]], classes=["left", "right"])
+        >>> policy = PomdpPolicy(alpha, belief=[[0.1, 0.9], [0.5, 0.5]], classes=["left", "right"], ties="shares")
         >>> policy([0, 1])
-        tensor([[1.0000, 0.0000],
+        tensor([[0.0000, 1.0000],
                 [0.5000, 0.5000]])
     """
 
@@ -43,6 +45,7 @@ class PomdpPolicy(Target):
         belief: ArrayLike,
         classes: Sequence[Hashable],
         temperature: float | None = None,
+        ties: Literal["first", "shares"] = "first",
     ) -> None:
         super().__init__(classes)
         alpha = solution.alpha if isinstance(solution, Solution) else np.asarray(solution, dtype=np.float64)
@@ -50,12 +53,14 @@ class PomdpPolicy(Target):
             raise ValueError(f"alpha must be finite, [{len(self.classes)} classes, states], got shape {alpha.shape}")
         if temperature is not None and not temperature > 0:
             raise ValueError(f"temperature must be above 0, or None for the best action, got {temperature!r}")
+        if ties not in ("first", "shares"):
+            raise ValueError(f"ties must be 'first' or 'shares', got {ties!r}")
         known = np.asarray(belief, dtype=np.float64)
         if known.ndim != 2 or known.shape[1] != alpha.shape[1]:
             raise ValueError(f"belief must be [n_short, {alpha.shape[1]} states], got shape {known.shape}")
         check_probabilities(torch.as_tensor(known), "belief")
         self.utilities: Floats = known @ alpha.T
-        p = _best(self.utilities) if temperature is None else _softmax(self.utilities / temperature)
+        p = _best(self.utilities, ties) if temperature is None else _softmax(self.utilities / temperature)
         self._p = torch.as_tensor(p, dtype=torch.get_default_dtype())
 
     def probabilities(self, short: Any) -> Tensor:
@@ -69,11 +74,12 @@ class PomdpPolicy(Target):
         return self._p[rows.long()]
 
 
-def _best(utilities: Floats) -> Floats:
-    best = utilities.max(-1, keepdims=True)
+def _best(utilities: Floats, ties: str) -> Floats:
     scale = np.abs(utilities).max(-1, keepdims=True)
-    ties = utilities >= best - TIED * scale
-    out: Floats = ties / ties.sum(-1, keepdims=True)
+    best = utilities >= utilities.max(-1, keepdims=True) - TIED * scale
+    if ties == "first":
+        best &= best.cumsum(-1) == 1
+    out: Floats = best / best.sum(-1, keepdims=True)
     return out
 
 

@@ -6,9 +6,22 @@ With Gymnasium (the extra ``[control]``) the world is also the environment ``imm
 from importlib.util import find_spec
 
 from imm.control.grid import ACTIONS, Grid, landscape
+from imm.control.policies import Policies
+from imm.control.problem import Problem
+from imm.control.reinforce import Recipe, total_reward, train
 from imm.control.walkers import Walkers
 
 if find_spec("gymnasium") is not None:
     from imm.control import env as env  # registers the environment
 
-__all__ = ["ACTIONS", "Grid", "Walkers", "landscape"]
+__all__ = [
+    "ACTIONS",
+    "Grid",
+    "Policies",
+    "Problem",
+    "Recipe",
+    "Walkers",
+    "landscape",
+    "total_reward",
+    "train",
+]

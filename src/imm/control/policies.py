@@ -1,0 +1,39 @@
+"""Many policies of one shape, stacked: what one run would do by itself, all runs do in one tensor operation."""
+
+import math
+
+import torch
+from torch import Generator, Tensor
+
+from imm.validation import check_count
+
+
+class Policies:
+    """``runs`` tanh networks ``states – hidden – actions`` on the one-hot state.
+
+    One-hot, the first layer is a row of its weights for each state; so a whole policy is ``states`` rows, and is
+    computed at once. Starts as ``torch.nn.Linear``: uniform within ``1 / sqrt(inputs)``, biases too.
+
+    Attributes:
+        parameters: weights and biases of the two layers, ``[runs, states, hidden]``, ``[runs, 1, hidden]``,
+            ``[runs, hidden, actions]`` and ``[runs, 1, actions]``.
+    """
+
+    def __init__(self, runs: int, n_states: int, n_actions: int, hidden: int, generator: Generator) -> None:
+        check_count(runs, "runs")
+
+        def uniform(inputs: int, *shape: int) -> Tensor:
+            bound = 1 / math.sqrt(inputs)
+            return (torch.rand(runs, *shape, generator=generator) * 2 - 1).mul_(bound).requires_grad_()
+
+        self.parameters = [
+            uniform(n_states, n_states, hidden),
+            uniform(n_states, 1, hidden),
+            uniform(hidden, hidden, n_actions),
+            uniform(hidden, 1, n_actions),
+        ]
+
+    def log_probabilities(self) -> Tensor:
+        """``log π(action | state)`` of every run and state, ``[runs, states, actions]``, differentiable."""
+        first, first_bias, second, second_bias = self.parameters
+        return torch.log_softmax(torch.baddbmm(second_bias, torch.tanh(first + first_bias), second), -1)

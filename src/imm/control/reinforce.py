@@ -1,0 +1,145 @@
+"""REINFORCE with the help of a restricted policy (Appendix, RL Experiment), all runs as one computation.
+
+Each epoch is one walk of each run and one step of Adam. The loss of a run is ``-mean_t(log π(a_t|s_t) · G_t)`` with
+the discounted reward-to-go ``G_t`` and no baseline, and with help ``λ`` times a second loss. Losses are summed over
+runs, so that each run's gradient is its own; ``tests/control`` trains the same runs one by one and compares.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Generator, Tensor
+
+from imm import functional
+from imm.baselines import interpolate, reverse_kd
+from imm.control.grid import ACTIONS
+from imm.control.policies import Policies
+from imm.control.problem import Problem, Walk
+from imm.validation import check_count, check_not_negative
+
+METHODS = ("none", "imm", "reverse-kd", "warm-start")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a policy is trained.
+
+    Attributes:
+        method: ``none``; ``imm``: the policy averaged over y is matched with the target at each visited x;
+            ``reverse-kd`` (kickstarting): the policy itself is, at each visited state; ``warm-start``: it is, at all
+            states alike, before the first walk and not after it.
+        strength: λ; for ``warm-start`` the number of steps of Adam.
+        hidden: the width of the network.
+        rate: of Adam.
+        steps: of a walk.
+        discount: γ in the reward-to-go.
+    """
+
+    method: str = "none"
+    strength: float = 0.0
+    hidden: int = 32
+    rate: float = 0.01
+    steps: int = 50
+    discount: float = 0.9
+
+    def __post_init__(self) -> None:
+        if self.method not in METHODS:
+            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        check_not_negative(self.strength, "strength")
+
+
+def train(problem: Problem, recipe: Recipe, runs: int, points: Sequence[int], source: Generator) -> Iterator[Tensor]:
+    """Trains up to the last of ``points``, in epochs, and gives at each ``log π``, ``[runs, states, actions]``."""
+    if not points or sorted(set(points)) != list(points) or points[0] < 0:
+        raise ValueError(f"points must be epochs, ascending, got {list(points)}")
+    policies = Policies(runs, problem.grid.n_states, len(ACTIONS), recipe.hidden, source)
+    if recipe.method == "warm-start":
+        clone(problem, policies, check_count(int(recipe.strength), "strength", least=0), recipe.rate)
+    step = _stepper(policies, recipe.rate)
+    for epoch in range(points[-1] + 1):
+        log_pi = policies.log_probabilities()
+        if epoch in points:
+            yield log_pi.detach()
+        if epoch < points[-1]:
+            walk = problem.walk(log_pi.detach().exp(), 1, recipe.steps, source)
+            step(loss(problem, recipe, log_pi, walk))
+
+
+def loss(problem: Problem, recipe: Recipe, log_pi: Tensor, walk: Walk) -> Tensor:
+    """The runs' losses, summed: a scalar, differentiable in ``log_pi``, ``[runs, states, actions]``."""
+    runs = len(log_pi)
+    run = torch.arange(runs)[:, None]
+    states, actions, rewards = walk.states.flatten(1), walk.actions.flatten(1), walk.rewards
+    log_taken = log_pi[run, states, actions]
+    primary = -(log_taken * reward_to_go(rewards, recipe.discount).flatten(1)).mean(1).sum()
+    if recipe.method == "imm" and recipe.strength > 0:
+        return functional.objective(primary, runs * mismatch(problem, log_pi, states), recipe.strength)
+    if recipe.method == "reverse-kd" and recipe.strength > 0:
+        there = log_pi[run, states].flatten(0, 1)
+        second = reverse_kd(there, problem.target[problem.short[states.flatten()]])
+        return functional.objective(primary, runs * second, recipe.strength)
+    return primary
+
+
+def mismatch(problem: Problem, log_pi: Tensor, states: Tensor) -> Tensor:
+    """The IMM risk at the x of each visited state, averaged over visits and runs   (Eq. IMM-exact-coarse).
+
+    The belief is the inducer: the induced policy at x is the mean of the policies at (y, x) over y.
+
+    Args:
+        problem: with the target and the belief.
+        log_pi: ``[runs, states, actions]``.
+        states: visited, ``[runs, visits]``. Not differentiated: how the policy changes the visits is REINFORCE's.
+    """
+    index, weights = problem.contexts.index, problem.contexts.weights
+    runs, width = len(log_pi), len(index)
+    log_induced = functional.induce(log_pi[:, index].flatten(0, 1), weights.repeat(runs, 1))
+    visits = torch.zeros(runs, width).scatter_add_(1, problem.short[states], torch.ones(states.shape))
+    return functional.matching_loss(log_induced, problem.target.repeat(runs, 1), visits.flatten())
+
+
+def reward_to_go(rewards: Tensor, discount: float) -> Tensor:
+    """``G_t = Σ_{t' ≥ t} γ^(t'-t) r_t'`` along the last dimension."""
+    lag = torch.arange(rewards.shape[-1])
+    lag = lag[:, None] - lag  # [t', t]
+    return rewards @ torch.where(lag >= 0, discount ** lag.clamp(min=0), 0.0).to(rewards)
+
+
+def clone(problem: Problem, policies: Policies, steps: int, rate: float) -> None:
+    """Behaviour cloning: the target itself is learned, at every state alike, by ``steps`` of Adam."""
+    step = _stepper(policies, rate)
+    target = problem.target[problem.short]
+    for _ in range(steps):
+        log_pi = policies.log_probabilities()
+        step(len(log_pi) * reverse_kd(log_pi.flatten(0, 1), target.repeat(len(log_pi), 1)))
+
+
+def _stepper(policies: Policies, rate: float) -> Callable[[Tensor], None]:
+    optimizer = torch.optim.Adam(policies.parameters, lr=rate, fused=True)  # element by element: runs do not mix
+
+    def step(total: Tensor) -> None:
+        optimizer.zero_grad()
+        total.backward()
+        optimizer.step()
+
+    return step
+
+
+def total_reward(
+    problem: Problem, log_pi: Tensor, rollouts: int, steps: int, source: Generator, ratio: float = 0.0
+) -> Tensor:
+    """The sum of rewards of a rollout, actions drawn, averaged over rollouts: ``[runs]``.
+
+    Args:
+        problem: the world.
+        log_pi: ``[runs, states, actions]``.
+        rollouts: how many, each from a random start.
+        steps: of each.
+        source: of starts and actions.
+        ratio: the restricted policy's share in what is acted on (interpolation).
+    """
+    if ratio:
+        target = problem.target[problem.short].repeat(len(log_pi), 1)
+        log_pi = interpolate(log_pi.flatten(0, 1), target, ratio).view_as(log_pi)
+    return problem.walk(log_pi.exp(), rollouts, steps, source).rewards.sum(-1).mean(-1)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from imm.experiments import STUDIES, demo, logistic_quality, lstm, reproduce
+from imm.experiments import STUDIES, demo, grid_strength, logistic_quality, lstm, reproduce
 from imm.report import records, write_all
 from tests.language import tiny
 
@@ -19,6 +19,11 @@ TINY = {
     "logistic-serialized": {"sizes": [3], "runs": 4, "steps": 20},
     "logistic-fixed-lambda": {"sizes": [5, 10], "runs": 4, "steps": 20},
     **{study.name: study.quick for study in STUDIES if study.name.startswith("lstm")},
+    "grid-heatmap": {"size": 4, "epochs": 3},
+    "grid-reward": {"epochs": [2, 3], "runs": 4},
+    "grid-quality": {"epochs": [2], "runs": 4},
+    "grid-strength": {**grid_strength.STUDY.quick, "epochs": [2, 3], "steps": 2, "runs": 2, "size": 4},
+    "grid-rivals": {"epochs": [2, 3], "runs": 4},
     "demo": {"runs": 2, "lams": [0.0, 1.0], "l2s": [1.0], "repeats": 1},
 }
 

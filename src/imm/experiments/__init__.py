@@ -2,6 +2,11 @@
 
 from imm.experiments import (
     counterexample,
+    grid_heatmap,
+    grid_quality,
+    grid_reward,
+    grid_rivals,
+    grid_strength,
     logistic_accuracy,
     logistic_fixed_lambda,
     logistic_lambda,
@@ -15,7 +20,7 @@ from imm.experiments import (
     lstm_variants,
 )
 from imm.experiments.runner import reproduce
-from imm.experiments.study import Figure, Row, Settings, Study
+from imm.experiments.study import Figure, Map, Row, Settings, Study
 from imm.files import write_whole
 
 STUDIES = (
@@ -31,7 +36,12 @@ STUDIES = (
     lstm_strength.STUDY,
     lstm_variants.STUDY,
     lstm_data.STUDY,
+    grid_heatmap.STUDY,
+    grid_reward.STUDY,
+    grid_quality.STUDY,
+    grid_strength.STUDY,
+    grid_rivals.STUDY,
 )
 """What ``imm reproduce --list`` names, in that order; ``imm demo`` runs one more, :mod:`imm.experiments.demo`."""
 
-__all__ = ["STUDIES", "Figure", "Row", "Settings", "Study", "reproduce", "write_whole"]
+__all__ = ["STUDIES", "Figure", "Map", "Row", "Settings", "Study", "reproduce", "write_whole"]

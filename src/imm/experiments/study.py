@@ -21,6 +21,7 @@ class Figure:
         series: the key that tells the lines apart.
         panel: the key that tells the panels apart, if there are several.
         note: what the error bars are, or anything else a reader of the figure must know.
+        beside: whether the paper's means are drawn beside ours, as crosses.
     """
 
     x: str
@@ -29,6 +30,24 @@ class Figure:
     series: str = "method"
     panel: str | None = None
     note: str = "bars: 10th to 90th percentile"
+    beside: bool = False
+
+
+@dataclass(frozen=True)
+class Map:
+    """How rows with a place become a figure and an animation: cells shaded by ``value``, arrows over them.
+
+    Rows with ``y`` and ``x`` are cells, those with a ``step`` besides are a rollout.
+
+    Attributes:
+        panels: the methods, one panel each; the first is the landscape that is below all.
+        moves: which keys of a row are probabilities, and the step (right, down) that each stands for.
+        note: what a reader of the figure must know.
+    """
+
+    panels: Sequence[str]
+    moves: Mapping[str, tuple[int, int]]
+    note: str
 
 
 @dataclass(frozen=True)
@@ -58,7 +77,7 @@ class Study:
     run: Callable[..., Sequence[Row]]
     summarise: Callable[[Sequence[Row]], Sequence[Row]] | None = None
     paper: Sequence[Row] | None = None
-    figure: Figure | None = None
+    figure: Figure | Map | None = None
     continues: bool = False
 
     def with_options(self, quick: bool = False, runs: int | None = None, seed: int | None = None) -> Settings:

@@ -27,9 +27,15 @@ def draw(result: Mapping[str, Any], figure: Figure) -> Canvas:
     columns = len(panels) if len(panels) < 4 else 2
     lines = -(-len(panels) // columns)
     canvas = Canvas(figsize=(5.2 * columns + 0.6, 3.8 * lines + 0.4), layout="constrained")
-    for axes, panel in zip(canvas.subplots(lines, columns, squeeze=False).flat, panels, strict=True):
+    places = list(canvas.subplots(lines, columns, squeeze=False).flat)
+    for empty in places[len(panels) :]:
+        empty.set_visible(False)
+    for axes, panel in zip(places, panels, strict=False):
         here = [row for row in rows if figure.panel is None or row[figure.panel] == panel]
         _categories(axes, here) if figure.x == figure.series else _curves(axes, here, figure)
+        if figure.beside:
+            _crosses(axes, result["paper"], figure)
+        axes.legend(fontsize=8) if figure.x != figure.series else None
         axes.set_xlabel(figure.x_label)
         axes.set_ylabel(figure.y_label)
         if panel is not None:
@@ -59,7 +65,14 @@ def _curves(axes: Axes, rows: list[Row], figure: Figure) -> None:
             linewidth=1.4,
             elinewidth=0.7,
         )
-    axes.legend(fontsize=8)
+
+
+def _crosses(axes: Axes, paper: list[Row], figure: Figure) -> None:
+    """The paper's means, in the colour of ours."""
+    for name in dict.fromkeys(row[figure.series] for row in paper):
+        mine = [row for row in paper if row[figure.series] == name]
+        places, means = [row[figure.x] for row in mine], [row["mean"] for row in mine]
+        axes.plot(places, means, "x", color=COLOURS.get(name), markersize=6, label=f"{name}, paper")
 
 
 def _categories(axes: Axes, rows: list[Row]) -> None:

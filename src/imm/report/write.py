@@ -5,17 +5,18 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from imm.experiments import Study, write_whole
+from imm.experiments import Map, Study, write_whole
 from imm.report.figure import draw
+from imm.report.map import animated, draw_map
 from imm.report.table import markdown
 
 
 def write_all(result: Mapping[str, Any], study: Study, folder: Path) -> list[Path]:
-    """``table.md``, and ``figure.png`` and ``figure.svg`` where there is a figure; gives their paths."""
+    """``table.md``, ``figure.png`` and ``figure.svg`` of a figure, ``rollout.gif`` of a map; gives their paths."""
     written = [folder / "table.md"]
     write_whole(written[0], markdown(result, study.changed(result["settings"])))
     if study.figure is not None:
-        canvas = draw(result, study.figure)
+        canvas = draw_map(result, study.figure) if isinstance(study.figure, Map) else draw(result, study.figure)
         for kind in ("png", "svg"):
             buffer = io.BytesIO()
             # No date and a fixed salt for identifiers: the same result gives the same file.
@@ -23,6 +24,9 @@ def write_all(result: Mapping[str, Any], study: Study, folder: Path) -> list[Pat
                 canvas.savefig(buffer, format=kind, dpi=150, metadata={"Date": None} if kind == "svg" else None)
             written.append(folder / f"figure.{kind}")
             write_whole(written[-1], buffer.getvalue())
+    if isinstance(study.figure, Map):
+        written.append(folder / "rollout.gif")
+        write_whole(written[-1], animated(result, study.figure))
     return written
 
 

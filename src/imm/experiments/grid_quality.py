@@ -1,0 +1,30 @@
+"""Fig. rl-quality: a softmax over the POMDP's utilities in place of the best action; the hotter, the worse.
+
+λ is that of the published runs for all three: "we need to tune λ more carefully" is in that it falls from 200 epochs
+on.
+"""
+
+from imm.experiments import grid
+from imm.experiments.study import Figure, Study
+
+STUDY = Study(
+    name="grid-quality",
+    title="Total reward with restricted policies of three qualities (Fig. rl-quality)",
+    settings={
+        **grid.WORLD,
+        "epochs": grid.EPOCHS,
+        "runs": 300,
+        "curves": {
+            "none": grid.curve("none"),
+            "high": grid.curve("imm", grid.PUBLISHED),
+            # "adjust the quality via the temperature of the softmax (small is higher quality)"
+            "medium": grid.curve("imm", grid.PUBLISHED, temperature=0.5),
+            "low": grid.curve("imm", grid.PUBLISHED, temperature=1.0),
+        },
+    },
+    quick={"epochs": [10, 50, 100, 200], "runs": 50},
+    pieces=grid.trainings,
+    run=grid.run,
+    summarise=grid.sorted_rows,
+    figure=Figure(x="epochs", x_label="epochs", y_label="total reward"),
+)

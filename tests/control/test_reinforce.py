@@ -3,7 +3,8 @@ import pytest
 import torch
 
 from imm.control import ACTIONS, Grid, Policies, Problem, Recipe, landscape, total_reward, train
-from imm.control.reinforce import clone, loss, reward_to_go
+from imm.control.reinforce import clone, loss, mismatch, reward_to_go
+from imm.matching import Exact
 from imm.targets.pomdp import PomdpPolicy, fast_informed_bound
 from tests.reference_control import Run
 
@@ -20,10 +21,10 @@ def twin(prob, recipe, parameters, i):
     run = Run(prob.grid, prob.target, recipe.method, recipe.strength, recipe.hidden, recipe.rate, recipe.discount)
     first, first_bias, second, second_bias = (p.detach()[i] for p in parameters)
     with torch.no_grad():
-        run.net[0].weight.copy_(first.T)
-        run.net[0].bias.copy_(first_bias[0])
-        run.net[2].weight.copy_(second.T)
-        run.net[2].bias.copy_(second_bias[0])
+        run.net[0].weight.copy_(first)
+        run.net[0].bias.copy_(first_bias[:, 0])
+        run.net[2].weight.copy_(second)
+        run.net[2].bias.copy_(second_bias[:, 0])
     return run
 
 
@@ -57,12 +58,7 @@ def test_the_gradient_is_the_plain_runs(recipe, temperature, generator):
         run = twin(prob, recipe, policies.parameters, i)
         run.loss(*plain(walk, i, 4)).backward()
         found = [p.grad[i] for p in policies.parameters]
-        wanted = [
-            run.net[0].weight.grad.T,
-            run.net[0].bias.grad[None],
-            run.net[2].weight.grad.T,
-            run.net[2].bias.grad[None],
-        ]
+        wanted = [p.grad.view(p.shape[0], -1) for p in run.net.parameters()]
         for ours, theirs in zip(found, wanted, strict=True):
             torch.testing.assert_close(ours, theirs, rtol=1e-4, atol=1e-6)
 
@@ -89,13 +85,33 @@ def test_fifteen_epochs_are_the_plain_runs(recipe, generator, monkeypatch):
     assert len(walks) == 15
 
 
+def test_the_mismatch_is_exact_matching_with_the_belief(generator):
+    prob = problem(0.5)
+    log_pi = Policies(1, 12, 4, 32, generator).log_probabilities()
+    states = torch.randint(12, (1, 30), generator=generator)
+    short = prob.short[states[0]]
+    wanted = Exact(prob.inducer)(lambda rows, index: log_pi[0, index], short, prob.target[short])
+    torch.testing.assert_close(mismatch(prob, log_pi, states), wanted)
+
+
+def test_an_action_that_is_never_taken_costs_nothing():
+    """An induced probability of zero where the target's is zero: no NaN, in value or gradient."""
+    prob = problem()
+    log_pi = (prob.target[prob.short] - 1)[None] * 200
+    log_pi.requires_grad_()
+    risk = mismatch(prob, log_pi, torch.arange(12)[None])
+    risk.backward()
+    assert risk.item() == 0
+    assert log_pi.grad.isfinite().all()
+
+
 def test_cloning_is_the_plain_runs(generator):
     prob, recipe = problem(0.5), Recipe("warm-start", 10)
     policies = Policies(2, 12, 4, recipe.hidden, generator)
     run = twin(prob, recipe, policies.parameters, 1)
     clone(prob, policies, 10, recipe.rate)
     run.clone(10)
-    torch.testing.assert_close(policies.parameters[0][1], run.net[0].weight.T, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(policies.parameters[0][1], run.net[0].weight, rtol=1e-3, atol=1e-5)
 
 
 def test_the_network_is_the_linear_layers_start(generator):

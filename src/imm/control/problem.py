@@ -6,7 +6,7 @@ import torch
 from torch import Generator, Tensor
 
 from imm.control.grid import ACTIONS, Grid
-from imm.inducers import Belief, Contexts
+from imm.inducers import Belief
 from imm.targets import Target
 
 
@@ -29,7 +29,7 @@ class Problem:
     Attributes:
         short: x of each state, ``[states]``.
         target: P̂(· | x), ``[width, actions]``.
-        contexts: the states that go with each x, and the belief in them, ``[width, height]``.
+        inducer: the belief about the state at each x.
     """
 
     def __init__(self, grid: Grid, target: Target) -> None:
@@ -39,7 +39,7 @@ class Problem:
         columns = torch.arange(grid.width)
         self.short = torch.arange(grid.n_states) % grid.width
         self.target = target(columns)
-        self.contexts = _with_weight(Belief(torch.as_tensor(grid.belief()).float()).every(columns))
+        self.inducer = Belief(torch.as_tensor(grid.belief()).float())
         self._following = torch.as_tensor(grid.following)
         self._reward = torch.as_tensor(grid.reward.ravel()).float()
 
@@ -48,7 +48,7 @@ class Problem:
         runs = len(policy)
         state = torch.randint(self.grid.n_states, (runs, walkers), generator=generator)
         coins = torch.rand(steps, runs, walkers, 1, generator=generator)
-        below = policy.cumsum(-1)[..., :-1].contiguous()  # the last action is what is left, whatever the rounding
+        below = policy[..., :-1].cumsum(-1).contiguous()  # the last action is what is left, whatever the rounding
         run = torch.arange(runs)[:, None]
         states, actions = [], []
         for coin in coins:
@@ -58,10 +58,3 @@ class Problem:
             state = self._following[state, action]
         entered = torch.stack([*states[1:], state], -1)
         return Walk(torch.stack(states, -1), torch.stack(actions, -1), self._reward[entered])
-
-
-def _with_weight(contexts: Contexts) -> Contexts:
-    """Without the columns of weight zero: a belief over all states is nearly all zero."""
-    k = int((contexts.weights > 0).sum(1).max())
-    weights, place = contexts.weights.topk(k, sorted=False)
-    return Contexts(contexts.index.gather(1, place), weights)

@@ -68,16 +68,18 @@ def train(problem: Problem, recipe: Recipe, runs: int, points: Sequence[int], so
 
 def loss(problem: Problem, recipe: Recipe, log_pi: Tensor, walk: Walk) -> Tensor:
     """The runs' losses, summed: a scalar, differentiable in ``log_pi``, ``[runs, states, actions]``."""
-    runs = len(log_pi)
-    run = torch.arange(runs)[:, None]
-    states, actions, rewards = walk.states.flatten(1), walk.actions.flatten(1), walk.rewards
-    log_taken = log_pi[run, states, actions]
-    primary = -(log_taken * reward_to_go(rewards, recipe.discount).flatten(1)).mean(1).sum()
+    runs, n_states, n_actions = log_pi.shape
+    states, actions = walk.states.flatten(1), walk.actions.flatten(1)
+    # What each pair of state and action counts for: a sum over the walk, so that nothing is gathered from log_pi.
+    weight = reward_to_go(walk.rewards, recipe.discount).flatten(1) / states.shape[1]
+    by_pair = _counted(actions * n_states + states, weight, n_actions * n_states).view(runs, n_actions, n_states)
+    primary = -(by_pair * log_pi.mT).sum()
     if recipe.method == "imm" and recipe.strength > 0:
         return functional.objective(primary, runs * mismatch(problem, log_pi, states), recipe.strength)
     if recipe.method == "reverse-kd" and recipe.strength > 0:
-        there = log_pi[run, states].flatten(0, 1)
-        second = reverse_kd(there, problem.target[problem.short[states.flatten()]])
+        visits = _counted(states, torch.ones(states.shape), n_states)
+        target = problem.target[problem.short].repeat(runs, 1)
+        second = reverse_kd(log_pi.flatten(0, 1), target, sample_weight=visits.flatten())
         return functional.objective(primary, runs * second, recipe.strength)
     return primary
 
@@ -85,18 +87,25 @@ def loss(problem: Problem, recipe: Recipe, log_pi: Tensor, walk: Walk) -> Tensor
 def mismatch(problem: Problem, log_pi: Tensor, states: Tensor) -> Tensor:
     """The IMM risk at the x of each visited state, averaged over visits and runs   (Eq. IMM-exact-coarse).
 
-    The belief is the inducer: the induced policy at x is the mean of the policies at (y, x) over y.
+    The belief is the inducer: the induced policy at x is the mean of the policies at (y, x) over y, here one product
+    with the whole belief. It is :class:`~imm.matching.Exact` with the visited x as short contexts.
 
     Args:
         problem: with the target and the belief.
         log_pi: ``[runs, states, actions]``.
         states: visited, ``[runs, visits]``. Not differentiated: how the policy changes the visits is REINFORCE's.
     """
-    index, weights = problem.contexts.index, problem.contexts.weights
-    runs, width = len(log_pi), len(index)
-    log_induced = functional.induce(log_pi[:, index].flatten(0, 1), weights.repeat(runs, 1))
-    visits = torch.zeros(runs, width).scatter_add_(1, problem.short[states], torch.ones(states.shape))
-    return functional.matching_loss(log_induced, problem.target.repeat(runs, 1), visits.flatten())
+    induced = log_pi.mT.exp() @ problem.inducer.probabilities.T  # [runs, actions, width]
+    target = problem.target.T
+    visits = _counted(problem.short[states], torch.ones(states.shape), len(problem.target))
+    # An action that the target never takes costs nothing, however unlikely it has become: 0 · log 0 = 0.
+    by_action = target * torch.where(target > 0, induced, 1.0).log()
+    return -(visits[:, None] * by_action).sum() / states.numel()
+
+
+def _counted(index: Tensor, weights: Tensor, n: int) -> Tensor:
+    """The sum of weights at each index by row, ``[rows, n]``."""
+    return torch.zeros(len(index), n).scatter_add_(1, index, weights)
 
 
 def reward_to_go(rewards: Tensor, discount: float) -> Tensor:

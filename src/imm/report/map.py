@@ -9,7 +9,6 @@ from matplotlib.figure import Figure as Canvas
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
-from imm.control.picture import pixels
 from imm.experiments import Map, Row
 
 GAP, HEAD = 12, 16
@@ -38,6 +37,8 @@ def draw_map(result: Mapping[str, Any], figure: Map) -> Canvas:
 
 def animated(result: Mapping[str, Any], figure: Map, milliseconds: int = 250) -> bytes:
     """A GIF: the rollouts of all methods that have one, side by side."""
+    from imm.control.picture import pixels  # brings torch, which a page does without
+
     below = _field(result["rows"], figure.panels[0])
     rollouts = {}
     for panel in figure.panels:

@@ -188,6 +188,7 @@ class TestReward:
     [
         (lambda: Recipe("ppo"), "method must be one of none, imm, reverse-kd, warm-start, got 'ppo'"),
         (lambda: Recipe("imm", -1.0), "strength must be finite and not negative, got -1.0"),
+        (lambda: Recipe("warm-start", 2.5), "strength of a warm start must be a whole number of steps, got 2.5"),
         (lambda: next(train(problem(), Recipe(), 2, [5, 3], torch.Generator())), r"points must be .*, got \[5, 3\]"),
         (lambda: Problem(SMALL, PomdpPolicy(np.eye(12)[:2], SMALL.belief(), "ab")), "target must have the 4 actions"),
     ],

@@ -16,7 +16,7 @@ from imm.baselines import interpolate, reverse_kd
 from imm.control.grid import ACTIONS
 from imm.control.policies import Policies
 from imm.control.problem import Problem, Walk
-from imm.validation import check_count, check_not_negative
+from imm.validation import check_not_negative
 
 METHODS = ("none", "imm", "reverse-kd", "warm-start")
 
@@ -47,6 +47,8 @@ class Recipe:
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
         check_not_negative(self.strength, "strength")
+        if self.method == "warm-start" and int(self.strength) != self.strength:
+            raise ValueError(f"strength of a warm start must be a whole number of steps, got {self.strength!r}")
 
 
 def train(problem: Problem, recipe: Recipe, runs: int, points: Sequence[int], source: Generator) -> Iterator[Tensor]:
@@ -55,7 +57,7 @@ def train(problem: Problem, recipe: Recipe, runs: int, points: Sequence[int], so
         raise ValueError(f"points must be epochs, ascending, got {list(points)}")
     policies = Policies(runs, problem.grid.n_states, len(ACTIONS), recipe.hidden, source)
     if recipe.method == "warm-start":
-        clone(problem, policies, check_count(int(recipe.strength), "strength", least=0), recipe.rate)
+        clone(problem, policies, int(recipe.strength), recipe.rate)
     step = _stepper(policies, recipe.rate)
     for epoch in range(points[-1] + 1):
         log_pi = policies.log_probabilities()

@@ -55,6 +55,18 @@ def test_accuracy_table():
     assert f"{extra:.0f}% more data" in README
 
 
+def test_grid_table():
+    found = result("grid-reward")
+    for epochs, *cells in table("A policy for a partly observed world"):
+        for method, cell in zip(("none", "imm"), cells, strict=True):
+            key = {"method": method, "epochs": int(epochs)}
+            ours, paper = (
+                next(row["mean"] for row in source if key.items() <= row.items())
+                for source in (found["rows"], found["paper"])
+            )
+            assert cell == f"{ours:.1f} ({paper:.1f})"
+
+
 def test_demo_table():
     found = result("demo")["rows"]
     for method, *cells in table("The demo"):

@@ -11,10 +11,10 @@ from imm.experiments import grid
 from imm.experiments.study import Figure, Row, Study
 
 TRIES: dict[str, list[float]] = {
-    "imm": [1 / 9, 0.25, 0.5, 1.0, 2.0, 4.0],
+    "imm": [0.25, 0.5, 1.0, 2.0, 4.0, 8.0],
     "reverse-kd": [0.02, 0.05, 1 / 9, 0.25, 0.5, 1.0],
     "interpolation": [0.01, 0.02, 0.05, 0.1, 0.2, 0.3],
-    "warm-start": [5, 10, 15, 20, 30, 40],
+    "warm-start": [10, 20, 30, 40, 60, 80],
 }
 """λ; λ; the restricted policy's share; steps of cloning. A first sweep showed where each is best."""
 

@@ -16,6 +16,9 @@ COLOURS = {
     "interpolation": "#3b6fb6",
     "imm": "#2e7d32",
     "imm-serialized": "#7cb342",
+    "imm, published": "#7cb342",
+    "reverse-kd": "#e06c9f",
+    "warm-start": "#6a3d9a",
 }
 """The paper's where it names them: maroon without IMM, green with it."""
 

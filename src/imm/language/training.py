@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Generator, Tensor
 from torch.nn.functional import nll_loss
 from torch.nn.utils import clip_grad_norm_
@@ -21,7 +20,7 @@ from imm.language.claim import claim
 from imm.language.evaluation import best_ratio, interpolated, log_likelihoods, perplexity
 from imm.language.methods import Loss, Step, method_for
 from imm.language.metrics import Metrics
-from imm.language.model import build, save_model
+from imm.language.model import build, load_parameters, save_model
 from imm.language.settings import Settings
 from imm.language.texts import Texts
 from imm.language.windows import Windows
@@ -202,22 +201,18 @@ class Run:
             save_model(self.model, self.texts.vocabulary, settings, self.folder / "model")
         elif settings.optimizer == "sgd" and not settings.decay_after:
             at.rate, at.decays = at.rate * settings.decay, at.decays + 1
-            self.model.load_state_dict(self._best_parameters())
+            self.model.load_state_dict(load_parameters(self.folder / "model", settings))
         if settings.optimizer == "sgd" and 0 < settings.decay_after <= at.epoch:
             at.rate, at.decays = at.rate * settings.decay, at.decays + 1
         if not at.active and valid < settings.start_below:
             at.active, at.rate = True, settings.restart_rate or at.rate
         at.done = at.epoch == settings.epochs or at.decays > settings.max_decays
 
-    def _best_parameters(self) -> dict[str, Tensor]:
-        parameters = load_file(self.folder / "model" / "model.safetensors")
-        return parameters | ({"output.weight": parameters["embedding.weight"]} if self.settings.tied else {})
-
     def _result(self) -> dict[str, Any]:
         """Judges the best model as the paper does: test with one column."""
         settings, texts, at = self.settings, self.texts, self.position
         if at.best_epoch:
-            self.model.load_state_dict(self._best_parameters())
+            self.model.load_state_dict(load_parameters(self.folder / "model", settings))
         result: dict[str, Any] = {"epochs": at.epoch, "best_epoch": at.best_epoch, "valid_perplexity": at.best}
         likelihoods = {}
         for name, tokens, columns in (("valid", texts.valid, settings.batch_size), ("test", texts.test, 1)):

@@ -64,7 +64,8 @@ def steps(width: int, rounds: int, progress: Progress, say: Progress) -> dict[st
         for name in METHODS:
             run = runs[name] = start(name, width, text, folder)
             if isinstance(run.method, Serialized):
-                run.method.load_state_dict(method.state_dict())
+                run.method.induced.induced.fill_(1 / len(text.vocabulary))
+                run.method.induced.count.fill_(1)
                 run.method.steps += 1  # has had its refresh: it comes as a share of each step
             run.step()
         took: dict[str, list[float]] = {name: [] for name in METHODS}

@@ -1,6 +1,6 @@
 """λ and the full model's own penalty, chosen together by cross-validation on few rows."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -11,6 +11,9 @@ from imm.tabular.rows import Array
 
 LAMS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Candidates for λ; none at all is the first."""
+
+CAUTION = 0.25
+"""How many standard errors of its gain a λ is charged."""
 
 
 class Fold(Protocol):
@@ -108,19 +111,23 @@ def choose(
     weight: Array,
     l2s: Sequence[float],
     lams: Sequence[float],
-    rule: "Callable[[Array, Array], int] | None" = None,
 ) -> Choice:
-    """λ and l2 with the lowest mean loss on held-out rows, but λ = 0 unless the old model is seen to help.
+    """λ and l2 by their losses on held-out rows, with λ = 0 unless the old model is seen to help.
 
-    First the penalty for λ = 0, then λ for that penalty, then the penalty's neighbours for that λ: a walk over the
-    grid rather than all of it.
+    All strengths see the same folds, so each λ is compared with λ = 0 row by row. The λ is taken whose gain over
+    λ = 0, less :data:`CAUTION` standard errors of that gain, is largest. λ = 0 has gain 0 and no error, so a λ that
+    does not gain more than its error is never taken; and where several gain, a smaller one has a smaller error.
+    The minimum itself would be mostly luck with few rows, and a whole standard error gives away half of what a good
+    old model is worth.
+
+    First the penalty for λ = 0, then λ for that penalty, then the penalty's neighbours for that λ, until nothing
+    is better: a walk over the grid rather than all of it.
 
     Args:
         folds: divisions of the rows.
         weight: ``[n]``, of the rows.
         l2s: candidates for the penalty, ascending.
         lams: candidates for λ, ascending.
-        rule: from gains over λ = 0 and their standard errors, ``[lams]`` each, the place of the chosen one.
     """
     search = Search(folds, len(weight))
 
@@ -148,8 +155,8 @@ def choose(
     share = weight[held] / weight[held].sum()
     gains = np.array([(without - search(l2s[best[lam]], lam))[held] for lam in lams])
     gain = gains @ share
-    error = np.sqrt((((gains - gain[:, None]) ** 2) @ share**2) * (n := held.sum()) / max(n - 1, 1))
-    chosen = (rule or clearly_better)(gain, error)
+    error = np.sqrt(((gains - gain[:, None]) ** 2) @ share**2)
+    chosen = int(np.argmax(gain - CAUTION * error))
     return Choice(
         lam=lams[chosen],
         l2=l2s[best[lams[chosen]]],
@@ -160,9 +167,3 @@ def choose(
         gain=gain,
         standard_error=error,
     )
-
-
-def clearly_better(gain: Array, error: Array) -> int:
-    """The best λ if it gains more than a standard error over λ = 0, else λ = 0."""
-    best = int(gain.argmax())
-    return best if gain[best] > error[best] else 0

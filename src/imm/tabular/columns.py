@@ -35,7 +35,7 @@ def column_numbers(wanted: Any, X: Any, names: Sequence[str] | None, n_features:
     if all(isinstance(value, bool | np.bool_) for value in given):
         if len(given) != n_features:
             raise ValueError(f"short_features has {len(given)} booleans, but the table has {n_features} columns")
-        return np.flatnonzero(given)
+        return np.flatnonzero(np.array(given, dtype=bool))
     numbers = [_number(value, names, n_features) for value in given]
     if len(set(numbers)) != len(numbers):
         raise ValueError(f"short_features names a column twice: {given}")

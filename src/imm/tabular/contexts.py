@@ -58,7 +58,8 @@ class Pairs:
     def sum(self, values: Array) -> Array:
         """Sums ``values``, ``[..., P]``, over each short context's pairs, ``[..., T]``."""
         if self.width is not None:
-            return values.reshape(*values.shape[:-1], len(self.row), self.width).sum(-1)
+            by_context: Array = values.reshape(*values.shape[:-1], len(self.start) - 1, self.width).sum(-1)
+            return by_context
         return np.add.reduceat(values, self.start[:-1], axis=-1)
 
     def spread(self, values: Array) -> Array:

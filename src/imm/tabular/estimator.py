@@ -1,6 +1,7 @@
 """What the classifier and the regressor share."""
 
 from abc import ABCMeta, abstractmethod
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -13,9 +14,11 @@ from imm.strength import Linear as Schedule
 from imm.tabular.choosing import Choice
 from imm.tabular.columns import column_numbers, table_names
 from imm.tabular.engines import engine_for
-from imm.tabular.induced import Diagnostic, induced_at, induced_by_context
+from imm.tabular.induced import Diagnostic, distance, induced_at
+from imm.tabular.linear import LinearFit
 from imm.tabular.restricted import Known, Old, Refitted, Source, find_source, is_fitted, own_columns
 from imm.tabular.rows import Array, distinct
+from imm.tabular.saving import save
 from imm.tabular.tasks import Task
 from imm.tabular.training import ENOUGH, Data, Setup
 from imm.validation import check_count, check_not_negative
@@ -98,7 +101,8 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         self._scaling, self._trained, _ = self._setup.train(data, self.l2_, self.lam_)
         if isinstance(data.old, Refitted):
             source = Source("same data", data.old.fit(np.arange(len(data.x))), self.short_features_)
-        self._source, self._data = source, data
+        self._source = source
+        self._data: Data | None = data
         self.restricted_ = None if source is None else source.kind
         self.restricted_model_ = None if source is None else source.model
         self._publish_coefficients()
@@ -148,7 +152,7 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         if not used.all():
             x, y, weight = x[used], y[used], weight[used]
             values = None if values is None else values[used]
-        same = distinct(x, y) if values is None else distinct(x, y, values)
+        same = distinct(x, y, also=values)  # the order, and so the folds, are the same whatever the old model says
         order = same.first
         if len(order) < len(x) or len(x) <= ENOUGH:  # else a large table would be copied for nothing
             weight = same.total(weight)
@@ -164,7 +168,7 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
 
     def _publish_coefficients(self) -> None:
         """``coef_`` and ``intercept_`` in the table's units, if the full model has any."""
-        if not hasattr(self._trained, "weight"):
+        if not isinstance(self._trained, LinearFit):
             return
         weight = self._trained.weight / self._scaling.scale[:, None]
         bias = self._trained.bias - self._scaling.mean @ weight
@@ -194,9 +198,13 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         values = np.asarray(short, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != width:
             raise ValueError(f"short must be a table with the {width} short columns, got shape {values.shape}")
-        if X is None and self._data is None:
+        if X is not None:
+            rows = np.asarray(X, dtype=np.float64)
+            weight = np.ones(len(rows))
+        elif self._data is not None:
+            rows, weight = np.asarray(self._data.x, dtype=np.float64), self._data.weight
+        else:
             raise ValueError("this model was loaded and has no training rows; give rows with all columns as X")
-        rows, weight = (self._data.x, self._data.weight) if X is None else (np.asarray(X, dtype=np.float64), None)
         old = asked_old = None
         if self.keep_old and self._source:
             old = self._source.ask_short(rows[:, self.short_features_], setup.task)
@@ -206,10 +214,18 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         return induced_at(
             setup,
             self._trained,
-            self._scaling(setup.with_old(np.asarray(rows, dtype=np.float64), old)),
-            np.ones(len(rows)) if weight is None else weight,
+            self._scaling(setup.with_old(rows, old)),
+            weight,
             self._scaling(setup.with_old(asked, asked_old)),
         )
+
+    def save(self, path: str | Path) -> None:
+        """Writes a folder with JSON and safetensors, which :func:`imm.tabular.load` reads; the old model is not in it.
+
+        Refused with ``keep_old=True``: such a model asks the old one, which is not stored.
+        """
+        check_is_fitted(self)
+        save(self, path)
 
     def diagnostic(self) -> Diagnostic:
         """How far the new model's induced predictions are from the old model's, without IMM and with it.
@@ -224,8 +240,6 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         _, problem, _ = setup.problem(data, np.arange(len(data.x)), np.arange(0))
         l2 = self.choice_.l2_without if self.choice_ else self.l2_
         without = setup.engine.prepare(problem, setup.seed).solve(l2, 0.0)
-        distances = [
-            float(problem.pairs.share @ setup.task.distance(problem.target, induced_by_context(setup, fit, problem)))
-            for fit in (without, self._trained)
-        ]
-        return Diagnostic(*distances, lam=self.lam_)
+        return Diagnostic(
+            without=distance(setup, without, problem), with_imm=distance(setup, self._trained, problem), lam=self.lam_
+        )

@@ -1,6 +1,7 @@
 """The induced model of any full model, and how far it is from the old one."""
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -28,11 +29,12 @@ class Diagnostic:
     lam: float
 
 
-def induced_by_context(setup: Setup, fit: Fitted, problem: Problem) -> Array:
-    """Q̂ at every short context of a problem, ``[T, classes]``   (Eq. induced-Q-logreg)."""
-    if problem.pairs is None:
-        raise ValueError("this problem has no short contexts")
-    return _induced(setup, fit, problem.x, problem.x[problem.pairs.row], problem.pairs)
+def distance(setup: Setup, fit: Fitted, problem: Problem) -> float:
+    """``Σ_x π(x) KL(P̂(·|short) || Q̂(·|short))``   (Eq. KL-induced), or the mean squared difference."""
+    if problem.pairs is None or problem.target is None:
+        raise ValueError("this problem has no old model to compare with")
+    induced = _induced(setup, fit, problem.x, problem.x[problem.pairs.row], problem.pairs)
+    return float(problem.pairs.share @ setup.task.distance(problem.target, induced))
 
 
 def induced_at(setup: Setup, fit: Fitted, x: Array, weight: Array, asked: Array) -> Array:
@@ -50,7 +52,7 @@ def _induced(setup: Setup, fit: Fitted, x: Array, asked: Array, pairs: Pairs) ->
     edges = np.searchsorted(pairs.start, np.arange(0, pairs.start[-1], max(1, BATCH // x.shape[1])))
     edges = np.unique([0, *edges, len(asked)])
     found = []
-    for begin, end in zip(edges, edges[1:], strict=False):
+    for begin, end in pairwise(edges):
         part = pairs.part(begin, end)
         mixed = x[part.extended]
         mixed[:, short] = asked[begin:end][part.spread(np.arange(end - begin))][:, short]

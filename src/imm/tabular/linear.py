@@ -60,7 +60,7 @@ class Linear(BaseEstimator):  # type: ignore[misc]
         """What every strength shares."""
         return Logistic(problem, self.max_iter, self.tol) if problem.n_classes else Ridge(problem)
 
-    def restore(self, arrays: dict[str, Array], n_features: int, n_outputs: int) -> LinearFit:  # noqa: ARG002
+    def restore(self, arrays: dict[str, Array], n_features: int, n_classes: int) -> LinearFit:  # noqa: ARG002
         """From :meth:`LinearFit.arrays`."""
         return LinearFit(arrays["weight"], arrays["bias"])
 
@@ -128,7 +128,7 @@ class Logistic:
         if start is not None:
             u = self._to_coordinates(to_weights, np.vstack([start.weight, start.bias])).ravel()
         # float32 rows cannot be summed to more digits than this.
-        tol = max(self.tol if precise else 1e2 * self.tol, 10 * float(np.finfo(self.problem.x.dtype).eps))
+        tol = max(self.tol if precise else 1e3 * self.tol, 10 * float(np.finfo(self.problem.x.dtype).eps))
         found = minimize(
             objective,
             u,
@@ -156,7 +156,8 @@ class Logistic:
     @staticmethod
     def _to_coordinates(to_weights: Any, both: Array) -> Array:
         if sparse.issparse(to_weights):
-            return both / to_weights.diagonal()[:, None]
+            scaled: Array = both / to_weights.diagonal()[:, None]
+            return scaled
         found: Array = linalg.solve_triangular(to_weights, both, lower=False, check_finite=False)
         return found
 
@@ -202,7 +203,7 @@ def _moments(x: Array, share: Array, y: Array) -> tuple[Array, Array]:
 
 
 def second_moments(x: Array, share: Array) -> Array:
-    """``Σ share x xᵀ`` with a last feature of ones, ``[d + 1, d + 1]``; its diagonal if there are very many features."""
+    """``Σ share x xᵀ`` with a last feature of ones, ``[d + 1, d + 1]``; its diagonal if features are very many."""
     d = x.shape[1]
     if d > WIDEST:
         return np.append(share @ x**2, 1.0)

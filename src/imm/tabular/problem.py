@@ -80,6 +80,6 @@ class Engine(Protocol):
         """All that is computed once for every strength."""
         ...
 
-    def restore(self, arrays: dict[str, Array], n_features: int, n_outputs: int) -> Fitted:
+    def restore(self, arrays: dict[str, Array], n_features: int, n_classes: int) -> Fitted:
         """The reverse of :meth:`Fitted.arrays`."""
         ...

@@ -26,19 +26,25 @@ class Distinct:
         """The summed weight of each different row, ``[m]``."""
         return np.bincount(self.code, weights=weight, minlength=len(self.first))
 
-    def mean(self, values: Array, weight: Array) -> Array:
-        """The weighted mean of ``values``, ``[n, width]``, over equal rows, ``[m, width]``."""
-        sums = np.stack([self.total(weight * column) for column in values.T], axis=1)
-        return sums / self.total(weight)[:, None]
 
+def distinct(*columns: Array, also: Array | None = None) -> Distinct:
+    """Finds equal rows of some arrays side by side, ``[n]`` or ``[n, width]`` each, by a 64-bit hash of each row.
 
-def distinct(*columns: Array) -> Distinct:
-    """Finds equal rows of some arrays side by side, ``[n]`` or ``[n, width]`` each, by a 64-bit hash of each row."""
+    Args:
+        columns: what is compared, and what the order of ``first`` depends on.
+        also: compared too, but the order depends on it only where all else is equal.
+    """
     key = _hash(columns)
-    _, first, code = np.unique(key, return_index=True, return_inverse=True)
-    for column in columns:
-        if not np.array_equal(column[first][code], column):  # two different rows with the same hash
-            together = np.hstack([np.reshape(column, (len(column), -1)).astype(np.float64) for column in columns])
+    both = columns if also is None else (*columns, also)
+    keys = np.stack([key, _hash(both)]) if also is not None else key[None]
+    order = np.lexsort(keys[::-1])
+    new = np.append(True, (keys[:, order[1:]] != keys[:, order[:-1]]).any(0))
+    first = order[new]
+    code = np.empty(len(key), dtype=np.intp)
+    code[order] = np.cumsum(new) - 1
+    for column in both:
+        if len(first) < len(key) and not np.array_equal(column[first][code], column):  # the same hash for two rows
+            together = np.hstack([np.reshape(column, (len(column), -1)).astype(np.float64) for column in both])
             _, first, code = np.unique(together, axis=0, return_index=True, return_inverse=True)
             break
     return Distinct(first, code.ravel())

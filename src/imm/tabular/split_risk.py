@@ -3,6 +3,7 @@
 ``score(short_t, extended_i) = a_t + b_i`` for a linear model: the features of the pairs are never made.
 """
 
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ class SplitRisk:
         self._share, self._target = pairs.share, target
         edges = np.searchsorted(pairs.start, np.arange(PART, pairs.start[-1], PART)).tolist()
         edges = sorted({0, *edges, len(pairs.row)})
-        self._parts = [(slice(i, j), pairs.part(i, j)) for i, j in zip(edges, edges[1:], strict=False)]
+        self._parts = [(slice(i, j), pairs.part(i, j)) for i, j in pairwise(edges)]
 
     def __call__(self, a: Array, b: Array) -> tuple[float, Array, Array]:
         """The risk and its gradients with respect to ``a``, ``[T, outputs]``, and ``b``, ``[n, outputs]``.

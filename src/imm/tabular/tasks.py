@@ -50,12 +50,15 @@ class Classification:
 
     def losses(self, scores: Array, y: Array) -> Array:
         """The log-loss of each row."""
-        return -self.log_proba(scores)[np.arange(len(y)), y]
+        losses: Array = -self.log_proba(scores)[np.arange(len(y)), y]
+        return losses
 
     def distance(self, target: Array, induced: Array) -> Array:
         """``KL(P̂ || Q̂)`` by row   (Eq. KL-induced)."""
         tiny = np.finfo(np.float64).tiny
-        return np.where(target > 0, target * np.log(np.maximum(target, tiny) / np.maximum(induced, tiny)), 0.0).sum(1)
+        ratio = np.maximum(target, tiny) / np.maximum(induced, tiny)
+        divergence: Array = (target * np.log(ratio)).sum(1)
+        return divergence
 
     def ask(self, model: Any, short: Any, partial: bool = False) -> Array:
         """What a restricted model says, ``[n, classes]``; with ``partial`` it need not know all classes."""
@@ -77,7 +80,8 @@ class Classification:
     def old_features(self, old: Array) -> Array:
         """The old log-odds: one feature for two classes, else one for each."""
         log_p = np.log(np.clip(old, SURE, 1 - SURE))
-        return log_p[:, 1:] - log_p[:, :1] if self.n_classes == 2 else log_p - log_p.mean(1, keepdims=True)
+        odds: Array = log_p - (log_p[:, :1] if self.n_classes == 2 else log_p.mean(1, keepdims=True))
+        return odds[:, 1:] if self.n_classes == 2 else odds
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,8 @@ class Regression:
 
     def distance(self, target: Array, induced: Array) -> Array:
         """The squared difference by row."""
-        return ((target - induced) ** 2)[:, 0]
+        squared: Array = (target - induced) ** 2
+        return squared[:, 0]
 
     def ask(self, model: Any, short: Any, partial: bool = False) -> Array:  # noqa: ARG002
         """What a restricted model says, ``[n, 1]``."""
@@ -120,9 +125,7 @@ class Regression:
 Task = Classification | Regression
 
 
-def probabilities(
-    answer: Any, n: int, own: Sequence[Any] | None, classes: Array, partial: bool = False
-) -> Array:
+def probabilities(answer: Any, n: int, own: Sequence[Any] | None, classes: Array, partial: bool = False) -> Array:
     """P̂ as ``[n, classes]`` in the order of ``classes``.
 
     Classes that only the old model has are left out, and the rest is scaled to one.
@@ -157,7 +160,8 @@ def probabilities(
     total = p.sum(1, keepdims=True)
     if not (total > 0).all():
         raise ValueError(f"the restricted model gives no probability to any of y's classes {labels} in some row")
-    return p / total
+    scaled: Array = p / total
+    return scaled
 
 
 def values(answer: Any, n: int) -> Array:

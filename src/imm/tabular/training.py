@@ -86,8 +86,8 @@ class Setup:
         problem = Problem(x, data.y[train], weight, self.task.n_classes, short)
         if matching and known is not None:
             pairs = self.pairs(x, weight, short)
-            target = np.stack([np.bincount(pairs.code, weights=weight * column) for column in known.T], axis=1)
-            target /= np.bincount(pairs.code, weights=weight)[:, None]
+            sums = [np.bincount(pairs.code, weights=weight * column) for column in known.T]
+            target = np.stack(sums, axis=1) / np.bincount(pairs.code, weights=weight)[:, None]
             problem = replace(problem, pairs=pairs, target=target)
         return scaling, problem, scaling(self.with_old(data.x[test], unknown))
 

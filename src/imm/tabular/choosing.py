@@ -120,8 +120,8 @@ def choose(
     The minimum itself would be mostly luck with few rows, and a whole standard error gives away half of what a good
     old model is worth.
 
-    First the penalty for λ = 0, then λ for that penalty, then the penalty's neighbours for that λ, until nothing
-    is better: a walk over the grid rather than all of it.
+    First the penalty for λ = 0, then λ for that penalty, then the penalty's neighbours for the best λ above 0, until
+    nothing is better: a walk over the grid rather than all of it.
 
     Args:
         folds: divisions of the rows.
@@ -139,17 +139,16 @@ def choose(
     for l2 in reversed(l2s):
         mean(l2, lams[0])
     at = int(np.argmin([mean(l2, lams[0]) for l2 in l2s]))
-    best: dict[float, int] = {}
-    while True:
-        for lam in lams:
-            if lam not in best or mean(l2s[at], lam) < mean(l2s[best[lam]], lam):
-                best[lam] = at
-        lam = min(lams, key=lambda lam: mean(l2s[best[lam]], lam))
-        near = [i for i in (best[lam] - 1, best[lam] + 1) if 0 <= i < len(l2s)]
-        better = [i for i in near if mean(l2s[i], lam) < mean(l2s[best[lam]], lam)]
-        if not better:
+    best = dict.fromkeys(lams, at)
+    positive = lams[1:]
+    while positive:
+        j = int(np.argmin([mean(l2s[best[lam]], lam) for lam in positive]))
+        near = [i for i in (best[positive[j]] - 1, best[positive[j]] + 1) if 0 <= i < len(l2s)]
+        at = min([best[positive[j]], *near], key=lambda i: mean(l2s[i], positive[j]))
+        if at == best[positive[j]]:
             break
-        at = min(better, key=lambda i: mean(l2s[i], lam))
+        for lam in positive[max(j - 1, 0) : j + 2]:
+            best[lam] = min(best[lam], at, key=lambda i: mean(l2s[i], lam))
     without = search(l2s[best[lams[0]]], lams[0])
     held = ~np.isnan(without)
     share = weight[held] / weight[held].sum()

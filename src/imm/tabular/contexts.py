@@ -1,6 +1,6 @@
 """Which rows' extended contexts go with each short context of a table: at most linear in the rows."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -27,7 +27,7 @@ class Pairs:
         start: ``[T + 1]``, where the pairs of each short context begin.
         extended: ``[P]``, the row whose extended context it is.
         weight: ``[P]``, its probability; sums to one over the pairs of a short context.
-        code: ``[n]``, the short context of each row.
+        code: ``[n]``, the short context of each row; -1 if it is none of these.
     """
 
     row: NDArray[np.intp]
@@ -42,6 +42,13 @@ class Pairs:
         """How many pairs a short context has, if that is the same for all."""
         size = np.diff(self.start)
         return int(size[0]) if (size == size[0]).all() else None
+
+    def among(self, rows: NDArray[np.intp], n: int) -> "Pairs":
+        """The same, found for ``rows`` of a table that has ``n``."""
+        code = np.full(n, -1, dtype=np.intp)
+        if len(self.code):
+            code[rows] = self.code
+        return replace(self, row=rows[self.row], extended=rows[self.extended].astype(np.int32), code=code)
 
     def part(self, begin: int, end: int) -> "Pairs":
         """Short contexts ``begin`` to ``end`` only, as views."""

@@ -9,7 +9,7 @@ from imm.tabular.problem import Engine
 def engine_for(model: Any) -> Engine:
     """The full model that the parameter ``model`` asks for.
 
-    A name; an engine with settings of its own; or a factory ``f(n_features, n_outputs) -> torch.nn.Module``.
+    A name; an engine with settings of its own; or a factory ``f(n_features, n_classes) -> torch.nn.Module``.
     """
     if isinstance(model, str):
         if model == "linear":

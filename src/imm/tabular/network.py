@@ -38,7 +38,7 @@ class NetworkFit:
     def arrays(self) -> dict[str, Array]:
         """The module's state."""
         state = {f"module.{name}": value.numpy() for name, value in self.module.state_dict().items()}
-        return state | {"mean": np.array(self.mean), "scale": np.array(self.scale)}
+        return state | {"mean": np.array([self.mean]), "scale": np.array([self.scale])}
 
 
 class Network(BaseEstimator):  # type: ignore[misc]
@@ -99,7 +99,7 @@ class Network(BaseEstimator):  # type: ignore[misc]
         module = self.build(n_features, n_classes or 1)
         state = {name.removeprefix("module."): value for name, value in arrays.items() if name.startswith("module.")}
         module.load_state_dict({name: torch.from_numpy(value.copy()) for name, value in state.items()})
-        return NetworkFit(module, float(arrays["mean"]), float(arrays["scale"]))
+        return NetworkFit(module, arrays["mean"].item(), arrays["scale"].item())
 
 
 class Training:
@@ -152,6 +152,10 @@ class Training:
         if not lam or self._draw is None or self._target is None:
             return loss
         context = self._draw.code[rows]
+        known = context >= 0
+        if not bool(known.any()):
+            return loss
+        rows, weight, context = rows[known], weight[known], context[known]
         extended, mass = self._draw(context, generator)
         mixed = torch.where(self._short, self._x[rows][:, None], self._x[extended])
         out = module(mixed.flatten(0, 1)).unflatten(0, mixed.shape[:2])

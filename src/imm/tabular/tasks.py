@@ -138,9 +138,9 @@ def probabilities(answer: Any, n: int, own: Sequence[Any] | None, classes: Array
         partial: a class that the old model does not know has probability 0, rather than to be refused.
     """
     p = np.asarray(answer, dtype=np.float64)
-    p = p[:, 0] if p.ndim == 2 and p.shape[1] == 1 else p
     own = list(classes) if own is None else [label.item() if isinstance(label, np.generic) else label for label in own]
-    if p.ndim == 1 and len(own) == 2:
+    if p.shape in ((n,), (n, 1)) and len(own) == 2:
+        p = p.reshape(n)
         outside = ~((p >= 0) & (p <= 1))
         if outside.any():
             raise ValueError(f"old probabilities must be between 0 and 1, got {p[outside][0]:.6g}")

@@ -18,6 +18,9 @@ Rows = NDArray[np.intp]
 ENOUGH = 20_000
 """Rows on which strengths are chosen at most."""
 
+MATCHED = 50_000
+"""Rows over whose short contexts the IMM risk is averaged at most: a mean over more would hardly differ."""
+
 
 @dataclass(frozen=True)
 class Scaling:
@@ -86,15 +89,28 @@ class Setup:
         problem = Problem(x, data.y[train], weight, self.task.n_classes, short)
         if matching and known is not None:
             pairs = self.pairs(x, weight, short)
-            sums = [np.bincount(pairs.code, weights=weight * column) for column in known.T]
-            target = np.stack(sums, axis=1) / np.bincount(pairs.code, weights=weight)[:, None]
+            some = pairs.code >= 0
+            code, mass = pairs.code[some], weight[some]
+            sums = [np.bincount(code, weights=mass * column) for column in known[some].T]
+            target = np.stack(sums, axis=1) / np.bincount(code, weights=mass)[:, None]
             problem = replace(problem, pairs=pairs, target=target)
         return scaling, problem, scaling(self.with_old(data.x[test], unknown))
 
     def pairs(self, x: Array, weight: Array, short: NDArray[np.bool_], asked: Array | None = None) -> Pairs:
-        """The extended contexts among rows ``x``."""
-        columns = x[:, short]
-        return find_pairs(columns, weight.astype(x.dtype), self.n_neighbors, self.alpha, bool(short.all()), asked)
+        """The extended contexts among rows ``x``; among some of them, drawn by the seed, if they are very many."""
+        n = len(x)
+        some = np.arange(n)
+        if n > MATCHED:
+            some = np.sort(np.random.default_rng(self.seed).choice(n, MATCHED, replace=False))
+        found = find_pairs(
+            x[some][:, short] if n > MATCHED else x[:, short],
+            weight[some].astype(x.dtype),
+            self.n_neighbors,
+            self.alpha,
+            bool(short.all()),
+            asked,
+        )
+        return found if n <= MATCHED else found.among(some, n)
 
     def train(self, data: Data, l2: float, lam: float) -> tuple[Scaling, Fitted, Problem]:
         """The full model of all rows."""

@@ -16,6 +16,9 @@ Array = NDArray[Any]
 BATCH = 1 << 21
 """Pairs looked up at a time: what is temporary stays small."""
 
+EXACT = 1000
+"""Rows up to which neighbours are exactly the nearest; beyond, they may be up to twice as far."""
+
 
 @dataclass(frozen=True)
 class Pairs:
@@ -123,7 +126,8 @@ def find_pairs(
     if len(few):
         mean, scale = _standard(short, weight)
         tree = None if width == n else width
-        kernel = Kernel((short - mean) / scale, alpha=alpha, sample_weight=weight, n_neighbors=tree)
+        slack = 0.0 if n <= EXACT else 1.0
+        kernel = Kernel((short - mean) / scale, alpha, sample_weight=weight, n_neighbors=tree, slack=slack)
         step = max(1, BATCH // width)
         for part in (few[i : i + step] for i in range(0, len(few), step)):
             found = kernel.every((wanted[part] - mean) / scale)

@@ -72,7 +72,8 @@ def test_a_model_of_the_same_rows_is_fitted_in_each_fold():
             return super().fit(x, y)
 
     fitted(Remembers(), lam="auto")
-    assert set(seen) == {48, 60}  # 4 of 5 folds; all
+    assert seen.count(48) == 20  # of 5 folds, dealt four times
+    assert len(seen) <= 22
 
 
 def test_names_are_used_where_there_are_names():

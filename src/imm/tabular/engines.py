@@ -18,7 +18,11 @@ def engine_for(model: Any) -> Engine:
             from imm.tabular.network import Network
 
             return Network()
-        raise ValueError(f"model must be 'linear', 'mlp', an engine or a factory of modules, got {model!r}")
+        if model in ("lightgbm", "xgboost"):
+            return _trees(model)
+        raise ValueError(
+            f"model must be 'linear', 'mlp', 'lightgbm', 'xgboost', an engine or a factory of modules, got {model!r}"
+        )
     if hasattr(model, "prepare"):
         engine: Engine = model
         return engine
@@ -26,4 +30,20 @@ def engine_for(model: Any) -> Engine:
         from imm.tabular.network import Network
 
         return Network(module=model)
-    raise TypeError(f"model must be 'linear', 'mlp', an engine or a factory of modules, got {type(model).__name__}")
+    raise TypeError(
+        f"model must be 'linear', 'mlp', 'lightgbm', 'xgboost', an engine or a factory of modules, got"
+        f" {type(model).__name__}"
+    )
+
+
+def _trees(name: str) -> Engine:
+    try:
+        if name == "lightgbm":
+            from imm.tabular.lightgbm import LightGBM
+
+            return LightGBM()
+        from imm.tabular.xgboost import XGBoost
+
+        return XGBoost()
+    except ImportError:
+        raise ImportError(f"model={name!r} needs the package {name}: pip install 'imm[{name}]'") from None

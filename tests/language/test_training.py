@@ -256,7 +256,7 @@ class TestFolder:
         folder = tmp_path / "run"
         folder.mkdir()
         (folder / ".settings.json.abc.unfinished").write_text("{")
-        run(folder, epochs=1)
+        run(folder, epochs=1).train()
         (folder / ".model.abc.unfinished" / "new").mkdir(parents=True)
         run(folder, epochs=1).train()
         assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []

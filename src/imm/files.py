@@ -8,6 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+UNFINISHED = ".unfinished"
+"""How the names of files and folders end while they are written."""
+
 
 def write_whole(path: Path, content: str | bytes) -> None:
     """Writes beside the place and moves there at the end: a reader never sees half a file."""
@@ -17,7 +20,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def remove_leftovers(path: Path) -> None:
     """Removes what a killed process left while it was writing ``path``."""
-    for left in path.parent.glob(f".{path.name}.*"):
+    for left in path.parent.glob(f".{path.name}.*{UNFINISHED}"):
         shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
@@ -32,7 +35,7 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 def whole_path(path: Path) -> Iterator[Path]:
     """The same for what others write: the name of an empty file, which is at ``path`` when the block ends."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
     os.close(handle)
     try:
         yield Path(name)
@@ -55,7 +58,7 @@ def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
     if path.exists() and not (path.is_dir() and ((path / replaces).exists() or not any(path.iterdir()))):
         raise FileExistsError(f"{path} is there already and holds no {replaces}; name another folder")
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+    beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED))
     try:
         new, old = beside / "new", beside / "old"
         new.mkdir()

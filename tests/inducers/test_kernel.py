@@ -77,6 +77,15 @@ def test_few_neighbours_are_the_nearest_by_brute_force(data, kind, setting):
     torch.testing.assert_close(nearest.weights, every.weights.gather(1, nearest.index) / found[:, None])
 
 
+def test_slack_finds_rows_that_are_not_much_farther(data):
+    values = torch.randn(2000, 4, generator=torch.Generator().manual_seed(0))
+    nearest = Kernel(values, n_neighbors=5).every(values[:200]).index
+    near = Kernel(values, n_neighbors=5, slack=1.0).every(values[:200]).index
+    far = [(values[:200, None] - values[index]).abs().sum(-1).amax(-1) for index in (nearest, near)]
+    assert (far[1] <= 2 * far[0] + 1e-6).all()
+    assert not torch.equal(nearest, near)
+
+
 def test_an_infinite_alpha_asks_for_equality_however_small_the_difference():
     data = torch.tensor([[0.0, 10.0], [1e-4, 0.0]], dtype=torch.float64)
     for n_neighbors in (None, 1):
@@ -188,6 +197,7 @@ def test_another_type_is_refused(data, given):
         (lambda x: Kernel(x, sample_weight=torch.ones(3)), r"sample_weight must be \[40\], got shape \(3,\)"),
         (lambda x: Kernel(x, sample_weight=-torch.ones(N)), "got -1.0"),
         (lambda x: Kernel(x, n_neighbors=0), "n_neighbors must be a whole number of at least 1, got 0"),
+        (lambda x: Kernel(x, n_neighbors=3, slack=-1.0), "slack must be finite and not negative, got -1.0"),
         (lambda x: Kernel(x, n_neighbors=41), "n_neighbors is 41, but there are only 40 rows"),
         (lambda x: Kernel(x * math.nan), "short must be finite, got nan"),
         (lambda _: Kernel([0, 2**53 + 1]), "below 2\\^53 to be told apart, got 9007199254740993"),

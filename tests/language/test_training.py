@@ -254,10 +254,20 @@ class TestFolder:
 
     def test_what_a_kill_left_half_written_is_removed(self, tmp_path):
         folder = tmp_path / "run"
-        (folder / ".model.abc" / "new").mkdir(parents=True)
-        (folder / ".settings.json.abc").write_text("{")
+        folder.mkdir()
+        (folder / ".settings.json.abc.unfinished").write_text("{")
+        run(folder, epochs=1).train()
+        (folder / ".model.abc.unfinished" / "new").mkdir(parents=True)
         run(folder, epochs=1).train()
         assert [path.name for path in folder.iterdir() if path.name.startswith(".")] == []
+
+    def test_but_nothing_of_a_folder_that_is_refused(self, tmp_path):
+        mine = {".model.bak", ".result.json.swp", ".model.abc.unfinished", "notes.txt"}
+        for name in mine:
+            (tmp_path / name).touch()
+        with pytest.raises(FileExistsError):
+            run(tmp_path)
+        assert {path.name for path in tmp_path.iterdir()} == mine
 
     def test_an_empty_folder_is_taken(self, tmp_path):
         run(tmp_path, epochs=1).train()

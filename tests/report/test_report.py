@@ -70,3 +70,25 @@ def test_no_results_and_a_broken_one_are_named(tmp_path):
         with pytest.raises(ValueError, match=r"x/result\.json is not a result"):
             write_page(tmp_path)
     assert not (tmp_path / "index.html").exists()
+
+
+def test_a_cell_of_the_paper_that_was_not_run_is_named():
+    wide = {**RESULT, "paper": [*RESULT["paper"], {"method": "imm", "n": 1500, "value": 99.0}]}
+    last = records(wide)[-1]
+    assert (last["n"], last["ours"], last["paper"], last["difference"]) == ("1500", "not run here", "99", "")
+
+
+def test_the_results_of_training_runs_are_no_results_of_studies(tmp_path):
+    write_whole(tmp_path / "toy" / "result.json", json.dumps(RESULT))
+    write_whole(tmp_path / "runs" / "abc" / "result.json", json.dumps({"valid_perplexity": 100.0}))
+    assert "toy" in write_page(tmp_path).read_text()
+
+
+def test_points_are_drawn_near_their_place_however_many_series_there_are():
+    rows = [{"method": f"m{i}", "n": n, "mean": 1.0, "runs": 1} for i in range(7) for n in (5, 10, 25)]
+    (axes,) = draw({**RESULT, "rows": rows}, FIGURE).axes
+    for line in axes.get_lines():
+        if len(line.get_xdata()) == 3:
+            assert abs(line.get_xdata()[0] - 5) <= 1
+    (axes,) = draw({**RESULT, "rows": rows}, Figure(x="n", x_label="n", y_label="accuracy", log_x=True)).axes
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["5", "10", "25"]

@@ -6,7 +6,7 @@ On the first tenth of the text, with the bigram of all of it, at the strength ``
 from collections.abc import Sequence
 from pathlib import Path
 
-from imm.experiments.lstm import TRAINING
+from imm.experiments.lstm import QUICK, TRAINING
 from imm.experiments.study import Row, Settings, Study
 
 FOREVER = 1e9
@@ -50,8 +50,7 @@ STUDY = Study(
         },
     },
     quick={
-        "width": 16,
-        "judged": 5000,
+        **QUICK,
         "fraction": 0.01,
         "variants": {
             "reverse KD": ["reverse-kd", {}],

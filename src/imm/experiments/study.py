@@ -20,6 +20,7 @@ class Figure:
         y_label: what the figures are.
         series: the key that tells the lines apart.
         panel: the key that tells the panels apart, if there are several.
+        log_x: whether the horizontal axis is logarithmic.
         note: what the error bars are, or anything else a reader of the figure must know.
         beside: whether the paper's means are drawn beside ours, as crosses.
     """
@@ -29,6 +30,7 @@ class Figure:
     y_label: str
     series: str = "method"
     panel: str | None = None
+    log_x: bool = False
     note: str = "bars: 10th to 90th percentile"
     beside: bool = False
 

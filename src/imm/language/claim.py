@@ -13,8 +13,6 @@ from imm.language.texts import Texts
 def claim(folder: Path, settings: Settings, texts: Texts) -> None:
     """Writes ``settings.json``, or finds it there with the same content."""
     path = folder / "settings.json"
-    for name in (path.name, "checkpoint.safetensors", "model", "result.json"):
-        remove_leftovers(folder / name)
     mine = {"settings": settings.to_json(), "texts": texts.fingerprint()}
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file; name a folder for the run")
@@ -25,7 +23,10 @@ def claim(folder: Path, settings: Settings, texts: Texts) -> None:
                 f"{folder} holds a run with other settings or texts ({differences}); give the same ones to continue it,"
                 f" or name another folder"
             )
+        for name in ("checkpoint.safetensors", "model", "result.json"):
+            remove_leftovers(folder / name)
         return
+    remove_leftovers(path)
     if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder} is there already and holds no run; name another folder")
     try:

@@ -95,8 +95,7 @@ def load_model(folder: Path | str) -> tuple[LanguageModel, Vocabulary, Settings]
         settings = Settings.from_json(about["settings"])
         vocabulary = Vocabulary(_words(about["words"]), level=about["level"])
         model = build(len(vocabulary), settings)
-        parameters = load_file(folder / "model.safetensors")
-        model.load_state_dict(parameters | _tied(parameters, settings))
+        model.load_state_dict(load_parameters(folder, settings))
     except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
         raise ValueError(f"{folder} is not a whole language model: {' '.join(str(error).split())[:200]}") from None
     return model.eval(), vocabulary, settings
@@ -108,6 +107,7 @@ def _words(given: Sequence[str]) -> Sequence[str]:
     return given
 
 
-def _tied(parameters: dict[str, Tensor], settings: Settings) -> dict[str, Tensor]:
-    """A shared parameter is kept once, under its first name."""
-    return {"output.weight": parameters["embedding.weight"]} if settings.tied else {}
+def load_parameters(folder: Path, settings: Settings) -> dict[str, Tensor]:
+    """A saved model's parameters; a shared one is kept once, under its first name."""
+    parameters = load_file(folder / "model.safetensors")
+    return parameters | ({"output.weight": parameters["embedding.weight"]} if settings.tied else {})

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file
 from torch import Generator, Tensor
 from torch.nn.functional import nll_loss
 from torch.nn.utils import clip_grad_norm_
@@ -21,7 +20,7 @@ from imm.language.claim import claim
 from imm.language.evaluation import best_ratio, interpolated, log_likelihoods, perplexity
 from imm.language.methods import Loss, Step, method_for
 from imm.language.metrics import Metrics
-from imm.language.model import build, save_model
+from imm.language.model import build, load_parameters, save_model
 from imm.language.settings import Settings
 from imm.language.texts import Texts
 from imm.language.windows import Windows
@@ -168,11 +167,15 @@ class Run:
             self.model.train()
 
     def _check(self, cross_entropy: float, total: float = 0.0, norm: float = 0.0) -> None:
-        hopeless = 3 * math.log(len(self.texts.vocabulary)) + 3
-        if not (cross_entropy <= hopeless and math.isfinite(total) and math.isfinite(norm)):
+        if not (cross_entropy <= self._hopeless and math.isfinite(total) and math.isfinite(norm)):
             raise self._diverged(
                 f"at step {self.position.step + 1}: cross-entropy {cross_entropy:.4g}, gradient norm {norm:.4g}"
             )
+
+    @property
+    def _hopeless(self) -> float:
+        """A cross-entropy that no run comes back from: knowing nothing costs log V, a bad start little more."""
+        return 3 * math.log(len(self.texts.vocabulary)) + 3
 
     def _diverged(self, how: str) -> DivergenceError:
         kept = f"; the last good state is in {self.folder}" if self.position.epoch else ""
@@ -191,8 +194,8 @@ class Run:
         at, settings = self.position, self.settings
         likelihoods = log_likelihoods(self.model, self.texts.valid, self.windows.unroll, settings.batch_size)
         valid = perplexity(likelihoods)
-        if math.isnan(valid):
-            raise self._diverged(f"at step {at.step}: the validation perplexity is {valid}")
+        if not math.log(valid) <= self._hopeless:
+            raise self._diverged(f"at step {at.step}: the validation perplexity is {valid:.4g}")
         record = {"train_perplexity": math.exp(min(at.loss / at.count, 700.0)), "valid_perplexity": valid}
         at.epoch, at.window, at.loss, at.count = at.epoch + 1, 0, 0.0, 0
         self._state = self.model.initial_state(self.windows.batch_size)
@@ -202,22 +205,22 @@ class Run:
             save_model(self.model, self.texts.vocabulary, settings, self.folder / "model")
         elif settings.optimizer == "sgd" and not settings.decay_after:
             at.rate, at.decays = at.rate * settings.decay, at.decays + 1
-            self.model.load_state_dict(self._best_parameters())
+            self.model.load_state_dict(load_parameters(self.folder / "model", settings))
         if settings.optimizer == "sgd" and 0 < settings.decay_after <= at.epoch:
             at.rate, at.decays = at.rate * settings.decay, at.decays + 1
         if not at.active and valid < settings.start_below:
             at.active, at.rate = True, settings.restart_rate or at.rate
         at.done = at.epoch == settings.epochs or at.decays > settings.max_decays
 
-    def _best_parameters(self) -> dict[str, Tensor]:
-        parameters = load_file(self.folder / "model" / "model.safetensors")
-        return parameters | ({"output.weight": parameters["embedding.weight"]} if self.settings.tied else {})
-
     def _result(self) -> dict[str, Any]:
         """Judges the best model as the paper does: test with one column."""
         settings, texts, at = self.settings, self.texts, self.position
+        path = self.folder / "result.json"
+        if path.exists():
+            found: dict[str, Any] = json.loads(path.read_text())
+            return found
         if at.best_epoch:
-            self.model.load_state_dict(self._best_parameters())
+            self.model.load_state_dict(load_parameters(self.folder / "model", settings))
         result: dict[str, Any] = {"epochs": at.epoch, "best_epoch": at.best_epoch, "valid_perplexity": at.best}
         likelihoods = {}
         for name, tokens, columns in (("valid", texts.valid, settings.batch_size), ("test", texts.test, 1)):
@@ -230,18 +233,20 @@ class Run:
                 if tokens is not None:
                     mixed = interpolated(likelihoods[name], tokens, texts.bigram, result["ratio"])
                     result[f"{name}_perplexity"] = perplexity(mixed)
-        write_whole(self.folder / "result.json", json.dumps(result, indent=1) + "\n")
+        write_whole(path, json.dumps(result, indent=1) + "\n")
         return result
 
     def _save(self) -> float:
+        """Everything; of a run that is over, whose best model is kept, only that it is."""
         tensors: dict[str, Tensor] = {}
-        for prefix, part in {
+        parts: dict[str, dict[str, Tensor]] = {
             "model": dict(self.model.state_dict()),
             "method": dict(self.method.state_dict()),
             "optimizer": checkpoint.optimizer_tensors(self._optimizer),
             "generator": checkpoint.generator_tensors(self._generator),
             "state": {str(i): part for i, part in enumerate(self._state)},
-        }.items():
+        }
+        for prefix, part in ({} if self.position.done else parts).items():
             tensors |= {f"{prefix}.{name}": tensor for name, tensor in part.items()}
         record = {"position": asdict(self.position), "metrics": self._metrics.length()}
         Checkpoint(tensors, record).write(self.folder / "checkpoint.safetensors")
@@ -260,11 +265,13 @@ class Run:
             raise ValueError(f"{path} is damaged ({what}); remove it to begin anew") from None
 
     def _restore(self, found: Checkpoint) -> int:
+        self.position = Position(**found.record["position"])
+        if self.position.done:
+            return int(found.record["metrics"])
         self.model.load_state_dict(found.under("model"))
         self.method.load_state_dict(found.under("method"))
         checkpoint.restore_optimizer(self._optimizer, found.under("optimizer"))
         checkpoint.restore_generators(self._generator, found.under("generator"))
         state = found.under("state")
         self._state = tuple(state[str(i)] for i in range(len(state)))
-        self.position = Position(**found.record["position"])
         return int(found.record["metrics"])

@@ -17,8 +17,11 @@ COLOURS = {
     "imm": "#2e7d32",
     "imm-serialized": "#7cb342",
     "imm, published": "#7cb342",
-    "reverse-kd": "#e06c9f",
-    "warm-start": "#6a3d9a",
+    "warm-start": "#e06c9f",
+    "imm-streaming": "#2e7d32",
+    "imm-sampled": "#00897b",
+    "kn-noising": "#d98e04",
+    "reverse-kd": "#7b3fa0",
 }
 """The paper's where it names them: maroon without IMM, green with it."""
 
@@ -52,7 +55,12 @@ def _curves(axes: Axes, rows: list[Row], figure: Figure) -> None:
     """One line for each series, shifted a little so that error bars can be told apart."""
     series = list(dict.fromkeys(row[figure.series] for row in rows))
     places = sorted({row[figure.x] for row in rows})
-    step = min((b - a for a, b in itertools.pairwise(places)), default=1) * 0.12
+    gap = min((b - a for a, b in itertools.pairwise(places)), default=1)
+    step = 0 if figure.log_x else 0.4 * gap / len(series)
+    if figure.log_x:
+        axes.set_xscale("log")
+        axes.set_xticks(places, [f"{place:g}" for place in places], minor=False)
+        axes.minorticks_off()
     for number, name in enumerate(series):
         mine = sorted((row for row in rows if row[figure.series] == name), key=lambda row: row[figure.x])
         shift = step * (number - (len(series) - 1) / 2)
@@ -88,6 +96,6 @@ def _categories(axes: Axes, rows: list[Row]) -> None:
 
 def _bars(rows: list[Row]) -> list[list[float]]:
     """How far the percentiles are below and above; a skewed mean can lie outside them."""
-    below = [max(0.0, row["mean"] - row["p10"]) for row in rows]
-    above = [max(0.0, row["p90"] - row["mean"]) for row in rows]
+    below = [max(0.0, row["mean"] - row.get("p10", row["mean"])) for row in rows]
+    above = [max(0.0, row.get("p90", row["mean"]) - row["mean"]) for row in rows]
     return [below, above]

@@ -14,7 +14,11 @@ from imm.report.table import records
 
 def write_page(folder: Path) -> Path:
     """Gathers every ``result.json`` below a folder into ``index.html``; figures and tables are inside it."""
-    found = sorted(folder.glob("**/result.json"))
+    found = sorted(
+        path
+        for path in folder.glob("**/result.json")
+        if "runs" not in path.relative_to(folder).parts  # of training
+    )
     if not found:
         raise ValueError(f"there is no result.json below {folder}: run `imm reproduce NAME --out {folder}` first")
     sections = []

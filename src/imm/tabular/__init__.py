@@ -1,0 +1,11 @@
+"""Tables: a new model that sees all features, trained with the help of an old one that sees fewer."""
+
+from imm.tabular.choosing import Choice
+from imm.tabular.classifier import IMMClassifier
+from imm.tabular.induced import Diagnostic
+from imm.tabular.linear import Linear
+from imm.tabular.network import Network
+from imm.tabular.regressor import IMMRegressor
+from imm.tabular.saving import load
+
+__all__ = ["Choice", "Diagnostic", "IMMClassifier", "IMMRegressor", "Linear", "Network", "load"]

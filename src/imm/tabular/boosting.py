@@ -1,0 +1,255 @@
+"""Gradient-boosted trees as full models: rows for the data, and rows for pairs of a short and an extended context.
+
+The second kind carries the gradient of λ · IMM, one context at a time: P̂ times the crosstalk of its short context
+(Eq. sequentializing-derivation). A library for trees sees an objective of its own and nothing else.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, softmax
+from sklearn.base import BaseEstimator
+
+from imm.tabular.problem import Problem
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Some extended contexts for each short context of a problem.
+
+    Attributes:
+        start: ``[T + 1]``, where the pairs of each short context begin.
+        extended: ``[P]``, the row whose extended context it is.
+        weight: ``[P]``, sums to one over the pairs of a short context.
+    """
+
+    start: NDArray[np.intp]
+    extended: NDArray[np.intp]
+    weight: Array
+
+    @property
+    def context(self) -> NDArray[np.intp]:
+        """``[P]``, the short context of each pair."""
+        return np.repeat(np.arange(len(self.start) - 1), np.diff(self.start))
+
+
+def draw(problem: Problem, n_contexts: int, rng: np.random.Generator) -> Drawn:
+    """All extended contexts of a short context that has at most ``n_contexts``, else as many drawn by their weight."""
+    pairs = problem.pairs
+    assert pairs is not None
+    size = np.diff(pairs.start)
+    few = size <= n_contexts
+    taken = np.where(few, size, n_contexts)
+    start = np.concatenate([[0], np.cumsum(taken)])
+    context = np.repeat(np.arange(len(size)), taken)
+    # The i-th pair of a short context with few; else the pair at which the running sum of weights passes a draw.
+    own = pairs.start[context] + np.arange(start[-1]) - start[context]
+    running = np.cumsum(pairs.weight, dtype=np.float64)
+    before = np.concatenate([[0.0], running])[pairs.start[context]]
+    total = np.add.reduceat(pairs.weight, pairs.start[:-1], dtype=np.float64)[context]
+    found = np.searchsorted(running, before + rng.random(len(context)) * total, side="right")
+    found = np.clip(found, pairs.start[context], pairs.start[context + 1] - 1)
+    place = np.where(few[context], own, found)
+    weight = np.where(few[context], pairs.weight[place], 1 / n_contexts)
+    return Drawn(start, pairs.extended[place].astype(np.intp), weight)
+
+
+def pair_rows(problem: Problem, drawn: Drawn) -> Array:
+    """The features of each pair, ``[P, d]``: short columns of one row, the others of another."""
+    assert problem.pairs is not None
+    rows = problem.x[drawn.extended]
+    short = np.flatnonzero(problem.short)
+    rows[:, short] = problem.x[problem.pairs.row[drawn.context]][:, short]
+    return rows
+
+
+class Objective:
+    """Gradient and curvature of ``Σ weight · loss + λ Σ weight · IMM`` in the scores of data rows, then pairs.
+
+    For a pair the curvature is that of the crosstalk held fixed, which bounds the risk from above: a Newton step on it
+    cannot raise the risk.
+
+    Args:
+        problem: the data rows.
+        drawn: the pairs; None without IMM.
+        lam: λ.
+    """
+
+    def __init__(self, problem: Problem, drawn: Drawn | None, lam: float) -> None:
+        self.problem, self.drawn = problem, drawn
+        if drawn is not None:
+            assert problem.pairs is not None
+            total = lam * problem.weight.sum()
+            self._share = (total * problem.pairs.share)[drawn.context]
+
+    def __call__(self, scores: Array) -> tuple[Array, Array]:
+        """From ``[rows, outputs]``, both of the same shape."""
+        n = len(self.problem.x)
+        gradient, curvature = self._data(scores[:n])
+        if self.drawn is None:
+            return gradient, curvature
+        by_pair = self._pairs(scores[n:])
+        return np.concatenate([gradient, by_pair[0]]), np.concatenate([curvature, by_pair[1]])
+
+    def _data(self, scores: Array) -> tuple[Array, Array]:
+        problem, weight = self.problem, self.problem.weight[:, None]
+        if not problem.n_classes:
+            return weight * (scores - problem.y[:, None]), np.broadcast_to(weight, scores.shape)
+        q = _probabilities(scores)
+        if q.shape[1] == 1:
+            return weight * (q - problem.y[:, None]), weight * q * (1 - q)
+        label = np.zeros_like(q)
+        label[np.arange(len(q)), problem.y] = 1
+        return weight * (q - label), weight * q * (1 - q)
+
+    def _pairs(self, scores: Array) -> tuple[Array, Array]:
+        drawn, target = self.drawn, self.problem.target
+        assert drawn is not None
+        assert target is not None
+        share, weight = self._share[:, None], drawn.weight[:, None]
+        if not self.problem.n_classes:
+            induced = self._induced(weight * scores)
+            gap = (induced - target)[drawn.context]
+            return share * weight * gap, np.broadcast_to(share * weight, scores.shape)
+        q = _probabilities(scores)
+        every = np.hstack([1 - q, q]) if q.shape[1] == 1 else q
+        induced = np.maximum(self._induced(weight * every), np.finfo(np.float64).tiny)
+        pull = weight * every * (target / induced)[drawn.context]  # P̂ times the crosstalk, [P, classes]
+        mass = pull.sum(1, keepdims=True)
+        towards = pull[:, 1:] if q.shape[1] == 1 else pull
+        return share * (mass * q - towards), share * mass * q * (1 - q)
+
+    def _induced(self, weighted: Array) -> Array:
+        assert self.drawn is not None
+        return np.add.reduceat(weighted, self.drawn.start[:-1], axis=0)
+
+
+def _probabilities(scores: Array) -> Array:
+    found: Array = expit(scores) if scores.shape[1] == 1 else softmax(scores, axis=1)
+    return found
+
+
+class Trees(BaseEstimator, ABC):  # type: ignore[misc]
+    """Boosted trees; see :class:`LightGBM` and :class:`XGBoost`.
+
+    Args:
+        n_trees: how many, for each output.
+        learning_rate: of each.
+        max_leaves: of each.
+        min_curvature: the least sum of curvatures in a leaf; a data row of a classifier has at most 1/4.
+        n_contexts: k, extended contexts drawn for each short context.
+        redraw_every: trees after which they are drawn anew.
+        n_threads: of the library.
+    """
+
+    l2s = (1.0, 10.0, 100.0)
+
+    def __init__(
+        self,
+        n_trees: int = 100,
+        learning_rate: float = 0.1,
+        max_leaves: int = 8,
+        min_curvature: float = 1.0,
+        n_contexts: int = 8,
+        redraw_every: int = 20,
+        n_threads: int = 1,
+    ) -> None:
+        self.n_trees = n_trees
+        self.learning_rate = learning_rate
+        self.max_leaves = max_leaves
+        self.min_curvature = min_curvature
+        self.n_contexts = n_contexts
+        self.redraw_every = redraw_every
+        self.n_threads = n_threads
+
+    def folds(self, n: int) -> tuple[int, int]:
+        """Five, dealt twice where rows are few."""
+        return 5, 2 if n <= 400 else 1
+
+    def prepare(self, problem: Problem, seed: int = 0) -> "Growing":
+        """What every strength shares."""
+        return Growing(self, problem, seed)
+
+    def restore(self, arrays: dict[str, Array], n_features: int, n_outputs: int) -> "TreesFit":  # noqa: ARG002
+        """From :meth:`TreesFit.arrays`."""
+        return TreesFit(self, self.load(arrays["trees"].tobytes()), arrays["offset"])
+
+    @abstractmethod
+    def grow(self, before: Any, x: Array, objective: "Gradients", n_trees: int, n_outputs: int, l2: float) -> Any:
+        """A booster with more trees than ``before`` (None: with the first ones), grown on rows ``x``."""
+
+    @abstractmethod
+    def raw(self, booster: Any, x: Array) -> Array:
+        """The sum of the trees, ``[n]`` or ``[n, outputs]``."""
+
+    @abstractmethod
+    def dump(self, booster: Any) -> bytes:
+        """In the library's own format, which runs no code."""
+
+    @abstractmethod
+    def load(self, stored: bytes) -> Any:
+        """The reverse of :meth:`dump`."""
+
+
+Gradients = Callable[[Array], tuple[Array, Array]]
+"""From the trees' sums to gradients and curvatures, all ``[rows, outputs]``."""
+
+
+@dataclass(frozen=True)
+class TreesFit:
+    """A booster, and what is added to its trees' sum."""
+
+    engine: Trees
+    booster: Any
+    offset: Array
+
+    def scores(self, x: Array) -> Array:
+        """``[n, outputs]``."""
+        return self.engine.raw(self.booster, x).reshape(len(x), -1) + self.offset
+
+    def arrays(self) -> dict[str, Array]:
+        """The booster as bytes."""
+        return {"trees": np.frombuffer(self.engine.dump(self.booster), dtype=np.uint8), "offset": self.offset}
+
+
+class Growing:
+    """Boosting on one problem."""
+
+    def __init__(self, engine: Trees, problem: Problem, seed: int) -> None:
+        self.engine, self.problem, self.seed = engine, problem, seed
+        self.offset = _offset(problem)
+
+    def solve(self, l2: float, lam: float, start: Any = None, precise: bool = True) -> TreesFit:  # noqa: ARG002
+        """All trees; nothing is begun from ``start``."""
+        engine, problem = self.engine, self.problem
+        rng = np.random.default_rng(self.seed)
+        matched = bool(lam) and problem.pairs is not None
+        every = engine.redraw_every if matched else engine.n_trees
+        booster = None
+        for begin in range(0, engine.n_trees, every):
+            drawn = draw(problem, engine.n_contexts, rng) if matched else None
+            x = problem.x if drawn is None else np.vstack([problem.x, pair_rows(problem, drawn)])
+            objective = Objective(problem, drawn, lam)
+
+            def gradients(raw: Array, objective: Objective = objective) -> tuple[Array, Array]:
+                return objective(raw + self.offset)
+
+            n_trees = min(every, engine.n_trees - begin)
+            booster = engine.grow(booster, x, gradients, n_trees, problem.n_outputs, l2)
+        return TreesFit(engine, booster, self.offset)
+
+
+def _offset(problem: Problem) -> Array:
+    """Where boosting begins: the mean, or the classes' frequencies."""
+    share = problem.weight / problem.weight.sum()
+    if not problem.n_classes:
+        return np.array([share @ problem.y])
+    frequency = np.bincount(problem.y, weights=share, minlength=problem.n_classes)
+    log_p = np.log(np.clip(frequency, 1e-3, 1))
+    return log_p[1:] - log_p[:1] if problem.n_outputs == 1 else log_p - log_p.mean()

@@ -1,0 +1,168 @@
+"""λ and the full model's own penalty, chosen together by cross-validation on few rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from imm.tabular.rows import Array
+
+LAMS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
+"""Candidates for λ; none at all is the first."""
+
+CAUTION = 0.25
+"""How many standard errors of its gain a λ is charged."""
+
+
+class Fold(Protocol):
+    """One division of the rows: a solver on some of them, and the loss of what it finds on the others."""
+
+    test: NDArray[np.intp]
+
+    def solve(self, l2: float, lam: float, start: Any) -> Any:
+        """Trains on the training rows."""
+        ...
+
+    def losses(self, fit: Any) -> Array:
+        """Of the test rows, ``[len(test)]``."""
+        ...
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What cross-validation found.
+
+    Attributes:
+        lam: the chosen λ.
+        l2: the chosen penalty.
+        l2_without: the best penalty for λ = 0.
+        lams: the candidates, ascending.
+        l2s: the best penalty for each.
+        mean: the mean loss of each, over held-out rows.
+        gain: by how much each is below λ = 0.
+        standard_error: of that gain, over rows.
+    """
+
+    lam: float
+    l2: float
+    l2_without: float
+    lams: tuple[float, ...]
+    l2s: tuple[float, ...]
+    mean: Array
+    gain: Array
+    standard_error: Array
+
+
+def deal(strata: Array, n_splits: int, seed: int) -> NDArray[np.intp]:
+    """The fold of each row, ``[n]``: the rows of a stratum are spread evenly over folds, whatever their number.
+
+    Args:
+        strata: ``[n]``, numbers to be spread: classes, or the values of a regression (near ones are spread).
+        n_splits: folds.
+        seed: of the dealing.
+    """
+    rng = np.random.default_rng(seed)
+    n = len(strata)
+    if strata.dtype.kind == "f":
+        rank = np.empty(n, dtype=np.intp)
+        rank[np.argsort(strata, kind="stable")] = np.arange(n)
+        strata = rank // n_splits
+    order = np.lexsort((rng.permutation(n), strata))
+    fold = np.empty(n, dtype=np.intp)
+    fold[order] = np.arange(n) % n_splits
+    return fold
+
+
+def folds(strata: Array, n_splits: int, n_repeats: int, seed: int) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Training and test rows of every fold of every repeat."""
+    found = []
+    for repeat in range(n_repeats):
+        fold = deal(strata, n_splits, seed + repeat)
+        found += [(np.flatnonzero(fold != i), np.flatnonzero(fold == i)) for i in range(n_splits)]
+    return found
+
+
+class Search:
+    """Mean losses of strengths, each computed once, begun where a near one ended."""
+
+    def __init__(self, folds: Sequence[Fold], n: int) -> None:
+        self._folds, self._n = folds, n
+        self._last: list[Any] = [None] * len(folds)
+        self.losses: dict[tuple[float, float], Array] = {}
+
+    def __call__(self, l2: float, lam: float) -> Array:
+        """The loss of each row, averaged over the folds that held it out, ``[n]``."""
+        if (l2, lam) not in self.losses:
+            total, times = np.zeros(self._n), np.zeros(self._n)
+            for i, fold in enumerate(self._folds):
+                fit = fold.solve(l2, lam, self._last[i])
+                self._last[i] = fit
+                total[fold.test] += fold.losses(fit)
+                times[fold.test] += 1
+            with np.errstate(invalid="ignore"):
+                self.losses[l2, lam] = total / times  # NaN where a row was never held out
+        return self.losses[l2, lam]
+
+
+def choose(
+    folds: Sequence[Fold],
+    weight: Array,
+    l2s: Sequence[float],
+    lams: Sequence[float],
+) -> Choice:
+    """λ and l2 by their losses on held-out rows, with λ = 0 unless the old model is seen to help.
+
+    All strengths see the same folds, so each λ is compared with λ = 0 row by row. The λ is taken whose gain over
+    λ = 0, less :data:`CAUTION` standard errors of that gain, is largest. λ = 0 has gain 0 and no error, so a λ that
+    does not gain more than its error is never taken; and where several gain, a smaller one has a smaller error.
+    The minimum itself would be mostly luck with few rows, and a whole standard error gives away half of what a good
+    old model is worth.
+
+    First the penalty for λ = 0, then λ for that penalty, then the penalty's neighbours for the best λ above 0, until
+    nothing is better: a walk over the grid rather than all of it.
+
+    Args:
+        folds: divisions of the rows.
+        weight: ``[n]``, of the rows.
+        l2s: candidates for the penalty, ascending.
+        lams: candidates for λ, ascending.
+    """
+    search = Search(folds, len(weight))
+
+    def mean(l2: float, lam: float) -> float:
+        losses = search(l2, lam)
+        held = ~np.isnan(losses)
+        return float(np.average(losses[held], weights=weight[held]))
+
+    for l2 in reversed(l2s):
+        mean(l2, lams[0])
+    at = int(np.argmin([mean(l2, lams[0]) for l2 in l2s]))
+    best = dict.fromkeys(lams, at)
+    positive = lams[1:]
+    while positive:
+        j = int(np.argmin([mean(l2s[best[lam]], lam) for lam in positive]))
+        near = [i for i in (best[positive[j]] - 1, best[positive[j]] + 1) if 0 <= i < len(l2s)]
+        at = min([best[positive[j]], *near], key=lambda i: mean(l2s[i], positive[j]))
+        if at == best[positive[j]]:
+            break
+        for lam in positive[max(j - 1, 0) : j + 2]:
+            best[lam] = min(best[lam], at, key=lambda i: mean(l2s[i], lam))
+    without = search(l2s[best[lams[0]]], lams[0])
+    held = ~np.isnan(without)
+    share = weight[held] / weight[held].sum()
+    gains = np.array([(without - search(l2s[best[lam]], lam))[held] for lam in lams])
+    gain = gains @ share
+    error = np.sqrt(((gains - gain[:, None]) ** 2) @ share**2)
+    chosen = int(np.argmax(gain - CAUTION * error))
+    return Choice(
+        lam=lams[chosen],
+        l2=l2s[best[lams[chosen]]],
+        l2_without=l2s[best[lams[0]]],
+        lams=tuple(lams),
+        l2s=tuple(l2s[best[lam]] for lam in lams),
+        mean=np.array([mean(l2s[best[lam]], lam) for lam in lams]),
+        gain=gain,
+        standard_error=error,
+    )

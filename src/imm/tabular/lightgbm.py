@@ -1,0 +1,55 @@
+"""Trees grown by LightGBM."""
+
+from typing import Any
+
+import lightgbm
+import numpy as np
+
+from imm.tabular.boosting import Array, Gradients, Trees
+
+
+class LightGBM(Trees):
+    """Histogram trees, grown leaf by leaf. See :class:`~imm.tabular.boosting.Trees` for the settings."""
+
+    def grow(self, before: Any, x: Array, objective: Gradients, n_trees: int, n_outputs: int, l2: float) -> Any:
+        """See the base class."""
+        settings = {
+            "objective": "none",
+            "num_class": n_outputs,
+            "learning_rate": self.learning_rate,
+            "num_leaves": self.max_leaves,
+            "min_data_in_leaf": 1,
+            "min_sum_hessian_in_leaf": self.min_curvature,
+            "lambda_l2": l2,
+            "num_threads": self.n_threads,
+            "deterministic": True,
+            "force_row_wise": True,
+            "feature_pre_filter": False,
+            "verbosity": -1,
+        }
+        bins = None if before is None else before.train_set
+        rows = lightgbm.Dataset(x, np.zeros(len(x)), reference=bins, params=settings, free_raw_data=True)
+
+        def by_output(raw: Array, _: Any) -> tuple[Array, Array]:
+            gradient, curvature = objective(raw.reshape(len(x), n_outputs))
+            return (gradient[:, 0], curvature[:, 0]) if n_outputs == 1 else (gradient, curvature)
+
+        booster = lightgbm.Booster(settings, rows) if before is None else before
+        booster.update(None if before is None else rows, fobj=by_output)
+        for _ in range(n_trees - 1):
+            booster.update(fobj=by_output)
+        return booster
+
+    def raw(self, booster: Any, x: Array) -> Array:
+        """See the base class."""
+        found: Array = booster.predict(x, raw_score=True, num_threads=self.n_threads)
+        return found
+
+    def dump(self, booster: Any) -> bytes:
+        """See the base class."""
+        text: str = booster.model_to_string()
+        return text.encode()
+
+    def load(self, stored: bytes) -> Any:
+        """See the base class."""
+        return lightgbm.Booster(model_str=stored.decode())

@@ -1,0 +1,137 @@
+"""Fitted estimators on disk: JSON and safetensors, nothing that is run when it is read."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+import imm
+from imm.files import whole_folder
+from imm.tabular.choosing import Choice
+from imm.tabular.engines import engine_for
+from imm.tabular.tasks import Classification, Regression
+from imm.tabular.training import Scaling, Setup
+
+RECORD, ARRAYS = "model.json", "model.safetensors"
+SETTINGS = ("lam", "l2", "n_neighbors", "alpha", "standardize", "keep_old")
+
+
+def save(estimator: Any, path: str | Path) -> None:
+    """Writes a fitted estimator to a folder. The old model is not in it, and not needed to predict."""
+    if estimator.keep_old:
+        raise ValueError("a model with keep_old=True cannot be saved: it asks the old model, which is not stored")
+    setup = estimator._setup
+    task = setup.task
+    names = getattr(estimator, "feature_names_in_", None)
+    choice = estimator.choice_
+    record = {
+        "format": 1,
+        "imm": imm.__version__,
+        "estimator": type(estimator).__name__,
+        "model": estimator.model if isinstance(estimator.model, str) else None,
+        "engine": type(setup.engine).__name__,
+        "settings": {name: _plain(getattr(estimator, name)) for name in SETTINGS},
+        "classes": _labels(task.classes) if isinstance(task, Classification) else None,
+        "n_features": estimator.n_features_in_,
+        "features": None if names is None else [str(name) for name in names],
+        "short_features": [int(i) for i in estimator.short_features_],
+        "restricted": estimator.restricted_,
+        "lam": estimator.lam_,
+        "l2": estimator.l2_,
+        "seed": setup.seed,
+        "choice": None if choice is None else {name: _plain(value) for name, value in asdict(choice).items()},
+    }
+    arrays = {f"fit.{name}": value for name, value in estimator._trained.arrays().items()}
+    arrays |= {"scaling.mean": estimator._scaling.mean, "scaling.scale": estimator._scaling.scale}
+    with whole_folder(Path(path), replaces=RECORD) as folder:
+        (folder / RECORD).write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
+        save_file({name: np.ascontiguousarray(value) for name, value in arrays.items()}, folder / ARRAYS)
+
+
+def load(path: str | Path, model: Any = None) -> Any:
+    """A saved estimator, ready to predict.
+
+    It has no training rows: ``induced_predict_proba`` needs rows to average over, and ``diagnostic`` cannot be had.
+
+    Args:
+        path: the folder.
+        model: the engine or factory of modules the model was trained with, if it was not one of the names.
+    """
+    from imm.tabular import IMMClassifier, IMMRegressor
+
+    record, arrays = _read(Path(path))
+    kind = {"IMMClassifier": IMMClassifier, "IMMRegressor": IMMRegressor}[record["estimator"]]
+    model = record["model"] if model is None else model
+    if model is None:
+        raise ValueError(f"{path} was trained with a model of your own ({record['engine']}): give it as model=")
+    settings = {name: value for name, value in record["settings"].items() if value != UNKNOWN}
+    estimator = kind(model=model, short_features=record["short_features"], **settings)
+    task: Classification | Regression = Regression()
+    if record["classes"] is not None:
+        task = Classification(np.array(record["classes"]["labels"], dtype=record["classes"]["dtype"]))
+        estimator.classes_ = task.classes
+    estimator.n_features_in_ = record["n_features"]
+    if record["features"] is not None:
+        estimator.feature_names_in_ = np.array(record["features"], dtype=object)
+    estimator.short_features_ = np.array(record["short_features"], dtype=np.intp)
+    short = np.zeros(record["n_features"], dtype=bool)
+    short[estimator.short_features_] = True
+    engine = engine_for(model)
+    estimator._setup = Setup(
+        task,
+        engine,
+        short,
+        False,
+        estimator.n_neighbors,
+        estimator.alpha,
+        estimator.standardize,
+        record["seed"],
+    )
+    estimator.lam_, estimator.l2_, estimator.restricted_ = record["lam"], record["l2"], record["restricted"]
+    estimator.restricted_model_ = estimator._source = estimator._data = None
+    choice = record["choice"]
+    estimator.choice_ = None if choice is None else Choice(**{name: _array(value) for name, value in choice.items()})
+    estimator._scaling = Scaling(arrays["scaling.mean"], arrays["scaling.scale"])
+    fit = {name.removeprefix("fit."): value for name, value in arrays.items() if name.startswith("fit.")}
+    estimator._trained = engine.restore(fit, record["n_features"], task.n_classes)
+    estimator._publish_coefficients()
+    return estimator
+
+
+UNKNOWN = "?"
+"""Stands for a setting that is not a plain value: a schedule, a callable."""
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, tuple):
+        return list(value)
+    return value if value is None or isinstance(value, bool | int | float | str) else UNKNOWN
+
+
+def _array(value: Any) -> Any:
+    return np.array(value) if isinstance(value, list) else value
+
+
+def _labels(classes: Any) -> dict[str, Any]:
+    if classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes):
+        raise ValueError(f"only labels that are numbers or strings can be saved, got {classes[0]!r}")
+    return {"labels": classes.tolist(), "dtype": classes.dtype.str if classes.dtype.kind != "O" else "object"}
+
+
+def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    if not (path / RECORD).exists():
+        raise FileNotFoundError(f"{path} is not a saved model: it has no {RECORD}")
+    try:
+        record = json.loads((path / RECORD).read_text(encoding="utf-8"))
+        arrays = load_file(path / ARRAYS)
+    except (OSError, ValueError, SafetensorError) as error:
+        raise ValueError(f"{path} is damaged: {error}") from None
+    if record.get("format") != 1:
+        raise ValueError(f"{path} has format {record.get('format')!r}; this version of imm reads format 1")
+    return record, arrays

@@ -1,0 +1,151 @@
+"""From rows to a trained full model: the problem of some rows, its strengths, its solution."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from imm.tabular.choosing import LAMS, Choice, choose, folds
+from imm.tabular.contexts import Pairs, find_pairs
+from imm.tabular.problem import Engine, Fitted, Problem, Solver
+from imm.tabular.restricted import Old
+from imm.tabular.rows import Array
+from imm.tabular.tasks import Task
+
+Rows = NDArray[np.intp]
+
+ENOUGH = 20_000
+"""Rows on which strengths are chosen at most."""
+
+MATCHED = 50_000
+"""Rows over whose short contexts the IMM risk is averaged at most: a mean over more would hardly differ."""
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """``(x - mean) / scale``."""
+
+    mean: Array
+    scale: Array
+
+    @classmethod
+    def of(cls, x: Array, weight: Array, standardize: bool) -> Self:
+        """Mean 0 and deviation 1, a constant column left as wide as it is; or no change."""
+        if not standardize:
+            return cls(np.zeros(x.shape[1]), np.ones(x.shape[1]))
+        share = weight / weight.sum()
+        mean = np.array([share @ column for column in x.T])  # a column at a time: no second table
+        deviation = np.sqrt([share @ (column - m) ** 2 for column, m in zip(x.T, mean, strict=True)])
+        constant = deviation <= 10 * np.finfo(x.dtype).eps * np.abs(mean)
+        return cls(mean, np.where(constant, 1.0, deviation))
+
+    def __call__(self, x: Array) -> Array:
+        """A scaled copy, in the type of ``x``."""
+        scaled: Array = x - self.mean.astype(x.dtype)
+        scaled /= self.scale.astype(x.dtype)
+        return scaled
+
+
+@dataclass(frozen=True)
+class Data:
+    """Different rows, each with its weight; ``order`` is one that depends on their content only."""
+
+    x: Array
+    y: Array
+    weight: Array
+    old: Old | None
+    order: Rows
+
+
+@dataclass(frozen=True)
+class Setup:
+    """All settings of a fit but the strengths."""
+
+    task: Task
+    engine: Engine
+    short: NDArray[np.bool_]
+    keep_old: bool
+    n_neighbors: int | None
+    alpha: float
+    standardize: bool
+    seed: int
+
+    def with_old(self, x: Array, old: Array | None) -> Array:
+        """The full model's features: those of the table, and the old model's word if it is kept."""
+        if not self.keep_old or old is None:
+            return x
+        return np.hstack([x, self.task.old_features(old).astype(x.dtype)])
+
+    def problem(self, data: Data, train: Rows, test: Rows, matching: bool = True) -> tuple[Scaling, Problem, Array]:
+        """The problem of some rows, and other rows as the full model must be shown them."""
+        known, unknown = (None, None) if data.old is None else data.old.on(train, test)
+        whole = len(train) == len(data.x)
+        x = self.with_old(data.x if whole else data.x[train], known)
+        weight = data.weight[train]
+        scaling = Scaling.of(x, weight, self.standardize)
+        x = scaling(x)
+        short = np.append(self.short, np.ones(x.shape[1] - len(self.short), dtype=bool))
+        problem = Problem(x, data.y[train], weight, self.task.n_classes, short)
+        if matching and known is not None:
+            pairs = self.pairs(x, weight, short)
+            some = pairs.code >= 0
+            code, mass = pairs.code[some], weight[some]
+            sums = [np.bincount(code, weights=mass * column) for column in known[some].T]
+            target = np.stack(sums, axis=1) / np.bincount(code, weights=mass)[:, None]
+            problem = replace(problem, pairs=pairs, target=target)
+        return scaling, problem, scaling(self.with_old(data.x[test], unknown))
+
+    def pairs(self, x: Array, weight: Array, short: NDArray[np.bool_], asked: Array | None = None) -> Pairs:
+        """The extended contexts among rows ``x``; among some of them, drawn by the seed, if they are very many."""
+        n = len(x)
+        some = np.arange(n)
+        if n > MATCHED:
+            some = np.sort(np.random.default_rng(self.seed).choice(n, MATCHED, replace=False))
+        found = find_pairs(
+            x[some][:, short] if n > MATCHED else x[:, short],
+            weight[some].astype(x.dtype),
+            self.n_neighbors,
+            self.alpha,
+            bool(short.all()),
+            asked,
+        )
+        return found if n <= MATCHED else found.among(some, n)
+
+    def train(self, data: Data, l2: float, lam: float) -> tuple[Scaling, Fitted, Problem]:
+        """The full model of all rows."""
+        scaling, problem, _ = self.problem(data, np.arange(len(data.x)), np.arange(0), matching=lam != 0)
+        return scaling, self.engine.prepare(problem, self.seed).solve(l2, lam), problem
+
+    def choose(self, data: Data, l2: float | None) -> tuple[float, Choice]:
+        """λ for all rows, and what cross-validation found on some: all of them, if they are not too many."""
+        n = len(data.x)
+        some = data.order
+        if n > ENOUGH:
+            some = some[np.random.default_rng(self.seed).permutation(n)[:ENOUGH]]
+        splits, repeats = self.engine.folds(len(some))
+        made = [
+            Held(self, data, some[train], some[test])
+            for train, test in folds(data.y[some], min(splits, len(some)), repeats, self.seed)
+        ]
+        found = choose(made, data.weight, self.engine.l2s if l2 is None else (l2,), LAMS)
+        # λ n is what the old model counts for, in rows: the same for all rows as for those it was chosen on.
+        return found.lam * len(some) / n, found
+
+
+class Held:
+    """A fold: see :class:`imm.tabular.choosing.Fold`."""
+
+    def __init__(self, setup: Setup, data: Data, train: Rows, test: Rows) -> None:
+        self.test = test
+        self._task, self._y = setup.task, data.y[test]
+        _, problem, self._x = setup.problem(data, train, test)
+        self._solver: Solver = setup.engine.prepare(problem, setup.seed)
+
+    def solve(self, l2: float, lam: float, start: Any) -> Any:
+        """Less precisely than in the end: the differences between strengths are much larger."""
+        return self._solver.solve(l2, lam, start, precise=False)
+
+    def losses(self, fit: Fitted) -> Array:
+        """Of the test rows."""
+        return self._task.losses(fit.scores(self._x), self._y)

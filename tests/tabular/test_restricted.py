@@ -1,0 +1,189 @@
+"""Every way in which the old model comes, and what is said when it cannot be used."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from imm.strength import Linear as Schedule
+from imm.tabular import IMMClassifier, IMMRegressor
+from tests.tabular.tables import table
+
+T = table(n=60)
+P = T.old.predict_proba(T.x[:, :2])
+
+
+def fitted(restricted=None, x=T.x, short=T.short, proba=None, lam=2.0, **settings):
+    return IMMClassifier(short_features=short, restricted_model=restricted, lam=lam, **settings).fit(
+        x, T.y, restricted_proba=proba
+    )
+
+
+REFERENCE = fitted(T.old)
+
+
+def test_it_helps_here():
+    """The old model knows two of eight features from 2,000 rows."""
+    alone = fitted(lam=0.0)
+    log_loss = [-m.predict_log_proba(T.x_test)[np.arange(2000), T.y_test].mean() for m in (alone, REFERENCE)]
+    assert log_loss[1] < log_loss[0] - 0.01
+
+
+@pytest.mark.parametrize(
+    ("settings", "kind"),
+    [
+        ({"restricted": lambda short: T.old.predict_proba(short)}, "callable"),
+        ({"restricted": lambda short: T.old.predict_proba(short)[:, 1]}, "callable"),
+        ({"proba": P}, "column"),
+        ({"proba": P[:, 1]}, "column"),
+        ({"proba": P[:, 1:]}, "column"),
+    ],
+)
+def test_forms_that_mean_the_same(settings, kind):
+    model = fitted(**settings)
+    assert model.restricted_ == kind
+    np.testing.assert_allclose(model.coef_, REFERENCE.coef_, atol=1e-9)
+    assert not model.uses_old_model_
+
+
+def test_old_data_alone_or_with_all_columns():
+    wide = np.zeros((2000, 8))
+    wide[:, :2] = T.plenty[0]
+    first, second = (fitted((x, T.plenty[1])) for x in (T.plenty[0], wide))
+    assert first.restricted_ == "old data"
+    np.testing.assert_array_equal(first.coef_, second.coef_)
+    np.testing.assert_allclose(first.coef_, REFERENCE.coef_, atol=0.02)
+
+
+def test_nothing_is_a_model_of_the_same_rows():
+    given = fitted(IMMClassifier(lam=0.0).fit(T.x[:, :2], T.y))
+    np.testing.assert_allclose(fitted().coef_, given.coef_, atol=1e-9)
+    assert fitted().restricted_ == "same data"
+    assert isinstance(fitted(DecisionTreeClassifier(max_depth=2)).restricted_model_, DecisionTreeClassifier)
+
+
+def test_a_model_of_the_same_rows_is_fitted_in_each_fold():
+    """One that remembers its rows would otherwise look perfect on those that are held out."""
+    seen = []
+
+    class Remembers(LogisticRegression):
+        def fit(self, x, y):
+            seen.append(len(x))
+            return super().fit(x, y)
+
+    fitted(Remembers(), lam="auto")
+    assert seen.count(48) == 20  # of 5 folds, dealt four times
+    assert len(seen) <= 22
+
+
+def test_names_are_used_where_there_are_names():
+    pandas = pytest.importorskip("pandas")
+    names = [f"c{i}" for i in range(8)]
+    frame = pandas.DataFrame(T.x, columns=names)
+    old = LogisticRegression().fit(pandas.DataFrame(T.plenty[0][:, ::-1], columns=["c1", "c0"]), T.plenty[1])
+    model = fitted(old, frame, short=None)
+    assert model.short_features_.tolist() == [1, 0]
+    np.testing.assert_allclose(model.coef_, REFERENCE.coef_, atol=1e-6)
+    assert model.feature_names_in_.tolist() == names
+    shared = fitted((frame[["c0", "c1"]], T.y), frame, short=None)
+    assert shared.short_features_.tolist() == [0, 1]
+    by_mask = fitted(old, frame, short=lambda table: [name in ("c0", "c1") for name in table.columns])
+    np.testing.assert_allclose(by_mask.coef_, model.coef_, atol=1e-9)
+    kept = fitted(old, frame, short=None, keep_old=True)
+    assert np.isfinite(kept.predict_proba(frame)).all()
+
+
+def test_polars_tables():
+    polars = pytest.importorskip("polars")
+    frame = polars.DataFrame(T.x, schema=[f"c{i}" for i in range(8)])
+    model = fitted(lambda short: T.old.predict_proba(short.to_numpy()), frame, short=["c0", "c1"])
+    np.testing.assert_allclose(model.coef_, REFERENCE.coef_, atol=1e-9)
+    np.testing.assert_allclose(model.predict_proba(frame), REFERENCE.predict_proba(T.x), atol=1e-9)
+
+
+def test_onnx(tmp_path):
+    pytest.importorskip("onnxruntime")
+    skl2onnx = pytest.importorskip("skl2onnx")
+    for zipmap in (True, False):
+        options = {id(T.old): {"zipmap": zipmap}}
+        path = tmp_path / "old.onnx"
+        path.write_bytes(skl2onnx.to_onnx(T.old, T.x[:1, :2].astype(np.float32), options=options).SerializeToString())
+        model = fitted(str(path))
+        assert model.restricted_ == "onnx"
+        np.testing.assert_allclose(model.coef_, REFERENCE.coef_, atol=1e-4)
+
+
+def test_keep_old_adds_one_feature_and_asks_when_predicting():
+    calls = []
+
+    def old(short):
+        calls.append(len(short))
+        return T.old.predict_proba(short)
+
+    model = fitted(old, keep_old=True)
+    assert model.uses_old_model_
+    assert model.old_coef_.shape == (1, 1)
+    assert calls == [60]
+    expected = model.decision_function(T.x_test)
+    assert calls == [60, 2000]
+    odds = T.old.decision_function(T.x_test[:, :2])
+    by_hand = T.x_test @ model.coef_[0] + model.intercept_ + odds * model.old_coef_[0]
+    np.testing.assert_allclose(expected, by_hand, atol=1e-6)
+
+
+def test_keep_old_of_many_classes_and_of_a_regression():
+    many, values = table(classes=3), table(classes=0)
+    model = IMMClassifier(short_features=[0, 1], restricted_model=many.old, lam=1.0, keep_old=True).fit(many.x, many.y)
+    assert model.old_coef_.shape == (3, 3)
+    model = IMMRegressor(short_features=[0, 1], restricted_model=values.old, keep_old=True).fit(values.x, values.y)
+    assert model.old_coef_.shape == (1,)
+    assert model.score(values.x_test, values.y_test) > 0.5
+
+
+def test_lam_may_be_a_schedule_in_the_number_of_rows():
+    assert fitted(T.old, lam=lambda n: 120 / n).lam_ == 2.0
+    assert fitted(T.old, lam=Schedule(-0.001, 0.56)).lam_ == pytest.approx(1.0)
+
+
+def test_the_old_model_may_know_more_classes_but_not_fewer():
+    three = table(classes=3)
+    some = three.y < 2
+    model = IMMClassifier(short_features=[0, 1], restricted_model=three.old, lam=1.0).fit(three.x[some], three.y[some])
+    assert model.classes_.tolist() == [0, 1]
+    with pytest.raises(ValueError, match=r"knows the classes \[0, 1\], but y has \[2\] too"):
+        IMMClassifier(short_features=[0, 1], restricted_model=T.old, lam=1.0).fit(three.x, three.y)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"short": ["age"]}, "has the name 'age', but the table's columns have no names"),
+        ({"short": [8]}, "numbers below 8, got 8"),
+        ({"short": []}, "short_features is empty"),
+        ({"short": [0, 0]}, "names a column twice"),
+        ({"short": [True, False]}, "has 2 booleans, but the table has 8 columns"),
+        ({"restricted": T.old, "short": [0, 1, 2]}, "sees 2 features, but 3 columns are short"),
+        ({"restricted": (T.plenty[0][:, :1], T.plenty[1])}, r"must have the 2 short columns, got shape \(2000, 1\)"),
+        ({"restricted": (1, 2, 3)}, "got a tuple of 3"),
+        ({"restricted": lambda x: x[:, 0] * 0 + 1.5}, "must be between 0 and 1, got 1.5"),
+        ({"restricted": lambda x: np.ones((len(x), 2))}, "sums to 2"),
+        ({"proba": P[:10]}, r"must be \[60\] for two classes or \[60, 2\], got shape \(10, 2\)"),
+        ({"proba": P, "keep_old": True}, "keep_old=True needs the old model at prediction"),
+        ({"lam": -1.0}, "lam must be finite and not negative, got -1.0"),
+        ({"lam": "best"}, "lam must be 'auto', a number, a schedule or a callable of n, got 'best'"),
+        ({"l2": "best"}, "l2 must be 'auto' or a number, got 'best'"),
+        ({"model": "forest"}, "model must be .* got 'forest'"),
+        ({"n_neighbors": 0}, "n_neighbors must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_bad_input_is_one_line(settings, message):
+    with pytest.raises(ValueError, match=message) as refused:
+        fitted(**settings)
+    assert "\n" not in str(refused.value)
+
+
+def test_other_things_are_refused():
+    with pytest.raises(TypeError, match=r"restricted_model must be a fitted estimator, .* got int"):
+        fitted(3)
+    with pytest.raises(TypeError, match="must have predict_proba; LinearRegression has not"):
+        fitted(LinearRegression().fit(*T.plenty))

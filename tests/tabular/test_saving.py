@@ -1,0 +1,68 @@
+"""Models on disk."""
+
+import json
+
+import numpy as np
+import pytest
+from torch import nn
+
+from imm.tabular import IMMClassifier, IMMRegressor, Network, load
+from tests.tabular.tables import table
+
+
+@pytest.mark.parametrize("model", ["linear", "mlp", "factory"])
+@pytest.mark.parametrize("classes", [0, 2, 3])
+def test_what_is_loaded_predicts_the_same(tmp_path, model, classes):
+    t = table(n=30, classes=classes)
+    engine = {"factory": lambda d, k: nn.Linear(d, k)}.get(model, model)
+    kind = IMMClassifier if classes else IMMRegressor
+    y = np.array(["no", "yes", "é"])[t.y] if classes else t.y
+    saved = kind(engine, short_features=t.short, lam=lambda n: 0.5).fit(t.x, y)
+    saved.save(tmp_path / "model")
+    assert sorted(file.name for file in (tmp_path / "model").iterdir()) == ["model.json", "model.safetensors"]
+    loaded = load(tmp_path / "model", model=engine if model == "factory" else None)
+    np.testing.assert_array_equal(loaded.predict(t.x_test), saved.predict(t.x_test))
+    assert loaded.lam_ == 0.5
+    if classes:
+        np.testing.assert_array_equal(loaded.predict_proba(t.x_test), saved.predict_proba(t.x_test))
+        short = t.x_test[:4, :2]
+        expected = saved.induced_predict_proba(short, X=t.x)
+        np.testing.assert_allclose(loaded.induced_predict_proba(short, X=t.x), expected)
+    if model == "linear":
+        np.testing.assert_array_equal(loaded.coef_, saved.coef_)
+
+
+def test_names_and_the_choice_are_kept(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    t = table(n=30, features=3)
+    frame = pandas.DataFrame(t.x, columns=["a", "b", "c"])
+    model = IMMClassifier(short_features=["a", "b"], restricted_model=t.old).fit(frame, t.y)
+    model.save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert loaded.feature_names_in_.tolist() == ["a", "b", "c"]
+    np.testing.assert_allclose(loaded.choice_.mean, model.choice_.mean)
+    with pytest.raises(ValueError, match="feature names"):
+        loaded.predict(frame[["b", "a", "c"]])
+
+
+def test_refusals(tmp_path):
+    t = table(n=30)
+    with pytest.raises(ValueError, match="keep_old=True cannot be saved: it asks the old model, which is not stored"):
+        IMMClassifier(short_features=t.short, restricted_model=t.old, lam=1.0, keep_old=True).fit(t.x, t.y).save(
+            tmp_path / "m"
+        )
+    with pytest.raises(FileNotFoundError, match=r"is not a saved model: it has no model\.json"):
+        load(tmp_path / "nowhere")
+    IMMClassifier(Network(epochs=1), lam=0.0).fit(t.x, t.y).save(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"trained with a model of your own \(Network\): give it as model="):
+        load(tmp_path / "m")
+    IMMClassifier(lam=0.0).fit(t.x, t.y).save(tmp_path / "m")
+    with pytest.raises(ValueError, match="this model was loaded and has no training rows"):
+        load(tmp_path / "m").induced_predict_proba(t.x)
+    record = json.loads((tmp_path / "m" / "model.json").read_text())
+    (tmp_path / "m" / "model.json").write_text(json.dumps(record | {"format": 9}))
+    with pytest.raises(ValueError, match="has format 9; this version of imm reads format 1"):
+        load(tmp_path / "m")
+    (tmp_path / "m" / "model.safetensors").write_bytes(b"no")
+    with pytest.raises(ValueError, match="is damaged"):
+        load(tmp_path / "m")

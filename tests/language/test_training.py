@@ -119,7 +119,8 @@ class TestResult:
         told = []
         run(tmp_path / "run", epochs=2).train(lambda *now: told.append(now))
         assert [now[:2] for now in told] == [(step, 10) for step in range(1, 11)]
-        assert "best valid" in told[-1][2]
+        assert ", valid " in told[-1][2]
+        assert ", best " in told[-1][2]
 
 
 class TestTrajectories:

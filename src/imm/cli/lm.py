@@ -132,6 +132,10 @@ def train(
     with reading("reading") as progress:
         texts = Texts.read(train, valid, test, ngram_text, level, min_count, progress)
     claim(out, settings, texts)
+    if ngram_text is not None and settings.method in ("none", "label-smoothing"):
+        typer.echo(
+            f"method {settings.method} uses no bigram: --ngram-text gives words to the vocabulary only", err=True
+        )
     figures = _describe(settings, texts)
     run = Run(settings, texts, out, tensorboard)
     steps = len(run.windows)

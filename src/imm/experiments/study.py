@@ -62,7 +62,7 @@ class Study:
         settings: everything that decides the rows, as JSON values; ``seed`` and ``runs`` are among them where
             they matter.
         quick: the settings that ``--quick`` changes.
-        pieces: from settings, the pieces of work; each is a small record, done in seconds, resumed singly.
+        pieces: from settings, the pieces of work; each is a small record, resumed singly.
         run: from settings and a piece, its rows. The same settings and piece give the same rows.
         summarise: from the rows of all pieces, the rows of the result; those themselves if None.
         paper: the paper's figures for the same cells; None where it prints none.

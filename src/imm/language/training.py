@@ -105,7 +105,7 @@ class Run:
 
     def train(self, progress: Progress | None = None) -> dict[str, Any]:
         """Runs to the end and gives the content of ``result.json``."""
-        at, last, shown = self.position, time.monotonic(), "begun"
+        at, last, shown, valid = self.position, time.monotonic(), "begun", ""
         total = self.settings.epochs * len(self.windows)
         try:
             while not at.done:
@@ -116,12 +116,12 @@ class Run:
                 if at.step % LOG_EVERY == 0 or at.window == len(self.windows):
                     shown = f"train {math.exp(min(at.loss / at.count, 700.0)):.1f}"
                 if at.window == len(self.windows):
-                    self._end_epoch()
+                    valid = f", valid {self._end_epoch():.1f}, best {at.best:.1f}"
                     last = self._save()
                 elif time.monotonic() - last > self._checkpoint_seconds:
                     last = self._save()
                 if progress is not None:
-                    progress(at.step, total, f"{shown}, best valid {at.best:.1f}" if at.best_epoch else shown)
+                    progress(at.step, total, shown + valid)
         finally:
             self._metrics.close()
         return self._result()
@@ -190,7 +190,8 @@ class Run:
         for group in self._optimizer.param_groups:
             group["lr"] = at.rate
 
-    def _end_epoch(self) -> None:
+    def _end_epoch(self) -> float:
+        """Judges the model, and decides what it means for the next epoch; gives the validation perplexity."""
         at, settings = self.position, self.settings
         likelihoods = log_likelihoods(self.model, self.texts.valid, self.windows.unroll, settings.batch_size)
         valid = perplexity(likelihoods)
@@ -211,6 +212,7 @@ class Run:
         if not at.active and valid < settings.start_below:
             at.active, at.rate = True, settings.restart_rate or at.rate
         at.done = at.epoch == settings.epochs or at.decays > settings.max_decays
+        return valid
 
     def _result(self) -> dict[str, Any]:
         """Judges the best model as the paper does: test with one column."""

@@ -366,8 +366,9 @@ class TestPlateau:
 
         def end(self):
             before.append({name: p.clone() for name, p in self.model.state_dict().items()})
-            original(self)
+            found = original(self)
             after.append({name: p.clone() for name, p in self.model.state_dict().items()})
+            return found
 
         monkeypatch.setattr(Run, "_end_epoch", end)
         monkeypatch.setattr(Run, "_result", lambda self: {})

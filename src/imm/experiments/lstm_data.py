@@ -59,7 +59,7 @@ STUDY = Study(
         "seed": 0,
         "runs": 2,
         "fractions": [0.05, 0.1, 0.25],
-        # chosen by lstm-strength on 10% of the text
+        # a first guess; lstm-strength is there to choose them
         "strengths": {
             "none": 0.0,
             "kn-noising": 0.2,

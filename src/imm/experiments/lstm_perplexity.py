@@ -64,7 +64,7 @@ STUDY = Study(
         "fraction": 1.0,
         "seed": 0,
         "runs": 2,
-        # chosen by lstm-strength on a tenth of the text, with its own bigram
+        # a first guess; lstm-strength is there to choose them
         "strengths": {
             "none": 0.0,
             "kn-noising": 0.2,

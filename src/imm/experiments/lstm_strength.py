@@ -1,7 +1,7 @@
 """Our study: every method at several strengths, on little text with the bigram of more, and with its own.
 
 The paper: "We tried a few values of λ and tested on held-out data". Here each method has the same number of tries, on
-validation text only; what is found is written into ``lstm-perplexity`` and ``lstm-data``.
+validation text only; what is found is meant for ``lstm-perplexity`` and ``lstm-data``.
 """
 
 from collections.abc import Sequence

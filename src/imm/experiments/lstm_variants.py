@@ -1,6 +1,6 @@
 """Our study: what streaming IMM needs. Its memory varied, and sampled IMM on every batch beside it.
 
-On the first tenth of the text, with the bigram of all of it, at the strength ``lstm-strength`` finds for streaming.
+On the first tenth of the text, with the bigram of all of it, at the same λ for all: it does not compare methods.
 """
 
 from collections.abc import Sequence

@@ -23,7 +23,7 @@ def plain(model, windows):
 
 def test_it_is_the_mean_over_all_places():
     model, tokens = tiny.model().train(), tiny.tokens(61)
-    induced = induced_ngram(model, tokens, len(tiny.WORDS), unroll=4, batch=3)
+    induced = induced_ngram(model, tokens, len(tiny.WORDS), unroll=4, batch_size=3)
     assert model.training
     means, counts = plain(model.eval(), Windows(tokens, 3, 4))
     assert len(means) > 4
@@ -36,7 +36,7 @@ def test_it_is_the_mean_over_all_places():
 
 def test_a_word_that_the_text_does_not_have_is_answered_by_the_mean_over_all_places():
     model, tokens = tiny.model(), tiny.tokens(61) % 4
-    induced = induced_ngram(model, tokens, len(tiny.WORDS), unroll=4, batch=3)
+    induced = induced_ngram(model, tokens, len(tiny.WORDS), unroll=4, batch_size=3)
     means, counts = plain(model, Windows(tokens, 3, 4))
     total = sum(counts.values())
     anywhere = [sum(counts[w] * row[y] for w, row in means.items()) / total for y in range(len(tiny.WORDS))]
@@ -46,7 +46,7 @@ def test_a_word_that_the_text_does_not_have_is_answered_by_the_mean_over_all_pla
 
 def test_the_perplexity_of_a_text():
     model, tokens = tiny.model(), tiny.tokens(61)
-    induced = induced_ngram(model, tokens, len(tiny.WORDS), unroll=4, batch=3)
+    induced = induced_ngram(model, tokens, len(tiny.WORDS), unroll=4, batch_size=3)
     means, _ = plain(model, Windows(tokens, 3, 4))
     text = [1, 2, 3, 2, 4]
     log = sum(torch.tensor(means[a][b]).log().item() for a, b in pairwise(text))

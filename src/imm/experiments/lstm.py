@@ -115,14 +115,14 @@ class Trained:
         from imm.language import evaluation, load_model
 
         model, _, settings = load_model(self.folder / "model")
-        ratio, found = None, {}
-        for split, tokens, columns in (("valid", self.text.valid, settings.batch_size), ("test", self.text.test, 1)):
-            assert tokens is not None
-            likelihood = evaluation.log_likelihoods(model, tokens, settings.unroll, columns)
-            if ratio is None:
-                ratio = evaluation.best_ratio(likelihood, tokens, self.text.bigram)
-            found[split] = evaluation.perplexity(evaluation.interpolated(likelihood, tokens, self.text.bigram, ratio))
-        return found
+        assert self.text.test is not None
+        tokens = {"valid": self.text.valid, "test": self.text.test}
+        columns = {"valid": settings.batch_size, "test": 1}
+        likelihoods = {
+            split: evaluation.log_likelihoods(model, each, settings.unroll, columns[split])
+            for split, each in tokens.items()
+        }
+        return evaluation.mixed_perplexities(likelihoods, tokens, self.text.bigram)[1]
 
     def induced(self) -> dict[str, float]:
         """Of the induced bigram, on train, valid and test."""

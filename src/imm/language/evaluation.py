@@ -1,7 +1,7 @@
 """How well a full model predicts a text."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 import torch
@@ -62,3 +62,12 @@ def best_ratio(log_likelihood: Tensor, tokens: Tensor, bigram: Ngram) -> float:
     """The bigram's share that predicts these words best, in steps of 0.05."""
     ratios = [step / 20 for step in range(20)]
     return min(ratios, key=lambda ratio: perplexity(interpolated(log_likelihood, tokens, bigram, ratio)))
+
+
+def mixed_perplexities(
+    likelihoods: Mapping[str, Tensor], tokens: Mapping[str, Tensor], bigram: Ngram
+) -> tuple[float, dict[str, float]]:
+    """The bigram's share that is best on ``valid``, and with it the perplexity of each text."""
+    ratio = best_ratio(likelihoods["valid"], tokens["valid"], bigram)
+    found = {name: perplexity(interpolated(each, tokens[name], bigram, ratio)) for name, each in likelihoods.items()}
+    return ratio, found

@@ -17,7 +17,7 @@ from imm.files import write_whole
 from imm.language import checkpoint
 from imm.language.checkpoint import Checkpoint
 from imm.language.claim import claim
-from imm.language.evaluation import best_ratio, interpolated, log_likelihoods, perplexity
+from imm.language.evaluation import log_likelihoods, mixed_perplexities, perplexity
 from imm.language.methods import Loss, Step, method_for
 from imm.language.metrics import Metrics
 from imm.language.model import build, load_parameters, save_model
@@ -219,22 +219,20 @@ class Run:
         settings, texts, at = self.settings, self.texts, self.position
         path = self.folder / "result.json"
         if path.exists():
-            found: dict[str, Any] = json.loads(path.read_text())
-            return found
+            finished: dict[str, Any] = json.loads(path.read_text())
+            return finished
         if at.best_epoch:
             self.model.load_state_dict(load_parameters(self.folder / "model", settings))
         result: dict[str, Any] = {"epochs": at.epoch, "best_epoch": at.best_epoch, "valid_perplexity": at.best}
-        likelihoods = {}
-        for name, tokens, columns in (("valid", texts.valid, settings.batch_size), ("test", texts.test, 1)):
-            if tokens is not None:
-                likelihoods[name] = log_likelihoods(self.model, tokens, self.windows.unroll, columns)
-                result[f"{name}_perplexity"] = perplexity(likelihoods[name])
+        tokens = {"valid": texts.valid} | ({} if texts.test is None else {"test": texts.test})
+        columns = {"valid": settings.batch_size, "test": 1}
+        likelihoods = {
+            name: log_likelihoods(self.model, text, self.windows.unroll, columns[name]) for name, text in tokens.items()
+        }
+        found = {name: perplexity(each) for name, each in likelihoods.items()}
         if settings.method == "interpolation":
-            result["ratio"] = best_ratio(likelihoods["valid"], texts.valid, texts.bigram)
-            for name, tokens in (("valid", texts.valid), ("test", texts.test)):
-                if tokens is not None:
-                    mixed = interpolated(likelihoods[name], tokens, texts.bigram, result["ratio"])
-                    result[f"{name}_perplexity"] = perplexity(mixed)
+            result["ratio"], found = mixed_perplexities(likelihoods, tokens, texts.bigram)
+        result |= {f"{name}_perplexity": value for name, value in found.items()}
         write_whole(path, json.dumps(result, indent=1) + "\n")
         return result
 

@@ -117,20 +117,20 @@ class Setup:
         scaling, problem, _ = self.problem(data, np.arange(len(data.x)), np.arange(0), matching=lam != 0)
         return scaling, self.engine.prepare(problem, self.seed).solve(l2, lam), problem
 
-    def choose(self, data: Data, l2: float | None) -> tuple[float, Choice]:
+    def choose(self, data: Data, l2: float | None, lams: tuple[float, ...] = LAMS) -> tuple[float, Choice]:
         """λ for all rows, and what cross-validation found on some: all of them, if they are not too many."""
-        n = len(data.x)
-        some = data.order
-        if n > ENOUGH:
-            some = some[np.random.default_rng(self.seed).permutation(n)[:ENOUGH]]
-        splits, repeats = self.engine.folds(len(some))
-        made = [
-            Held(self, data, some[train], some[test])
-            for train, test in folds(data.y[some], min(splits, len(some)), repeats, self.seed)
-        ]
-        found = choose(made, data.weight, self.engine.l2s if l2 is None else (l2,), LAMS)
+        found = choose(self.held(data), data.weight, self.engine.l2s if l2 is None else (l2,), lams)
         # λ n is what the old model counts for, in rows: the same for all rows as for those it was chosen on.
-        return found.lam * len(some) / n, found
+        return found.lam * min(1.0, ENOUGH / len(data.x)), found
+
+    def held(self, data: Data) -> list["Held"]:
+        """The folds on which strengths are chosen: of all rows, or of some where they are very many."""
+        some = data.order
+        if len(some) > ENOUGH:
+            some = some[np.random.default_rng(self.seed).permutation(len(some))[:ENOUGH]]
+        splits, repeats = self.engine.folds(len(some))
+        found = folds(data.y[some], min(splits, len(some)), repeats, self.seed)
+        return [Held(self, data, some[train], some[test]) for train, test in found]
 
 
 class Held:
@@ -138,8 +138,8 @@ class Held:
 
     def __init__(self, setup: Setup, data: Data, train: Rows, test: Rows) -> None:
         self.test = test
-        self._task, self._y = setup.task, data.y[test]
-        _, problem, self._x = setup.problem(data, train, test)
+        self._task, self.y = setup.task, data.y[test]
+        _, problem, self.x = setup.problem(data, train, test)
         self._solver: Solver = setup.engine.prepare(problem, setup.seed)
 
     def solve(self, l2: float, lam: float, start: Any) -> Any:
@@ -148,4 +148,4 @@ class Held:
 
     def losses(self, fit: Fitted) -> Array:
         """Of the test rows."""
-        return self._task.losses(fit.scores(self._x), self._y)
+        return self._task.losses(fit.scores(self.x), self.y)

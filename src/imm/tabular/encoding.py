@@ -39,11 +39,19 @@ class Code(Protocol):
 
 @dataclass(frozen=True)
 class Number:
-    """The number; a missing one is the training rows' median, and a second feature says that it was missing."""
+    """The number; a missing one is the training rows' median, and a second feature says that it was missing.
+
+    The second feature is there if at least :data:`RARE` training rows lack the number: fewer teach nothing.
+    """
 
     column: Column
     median: float
     missing: int
+
+    @property
+    def marked(self) -> bool:
+        """Whether there is the second feature."""
+        return self.missing >= RARE
 
     @classmethod
     def fit(cls, column: Column, values: pl.Series) -> Self:
@@ -51,21 +59,17 @@ class Number:
         return cls(column, _median(values), values.null_count())
 
     def features(self) -> list[str]:
-        """One, or two if training rows lack it."""
-        return [self.column.name, *([f"{self.column.name} missing"] if self.missing else [])]
+        """One, or two."""
+        return [self.column.name, *([f"{self.column.name} missing"] if self.marked else [])]
 
     def encode(self, values: pl.Series) -> Array:
         """``[n, 1 or 2]``."""
-        found = [values.fill_null(self.median), *([values.is_null()] if self.missing else [])]
+        found = [values.fill_null(self.median), *([values.is_null()] if self.marked else [])]
         return np.column_stack([part.to_numpy().astype(np.float64) for part in found])
 
     def words(self) -> str:
         """With the count of missing values."""
-        return (
-            f"number; {self.missing} missing, set to the median {self.median:.4g} and marked"
-            if self.missing
-            else "number"
-        )
+        return "number" + _gone(self.missing, f"the median {self.median:.4g}", self.marked)
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,11 @@ class Date:
     median: float
     missing: int
 
+    @property
+    def marked(self) -> bool:
+        """Whether a feature says that the date is missing, as for :class:`Number`."""
+        return self.missing >= RARE
+
     @classmethod
     def fit(cls, column: Column, values: pl.Series) -> Self:
         """From training rows."""
@@ -85,7 +94,7 @@ class Date:
         """Days; two for each rhythm; and whether it is missing."""
         name = self.column.name
         rounds = [f"{name} {part} of {cycle}" for cycle in self.column.cycles for part in ("sine", "cosine")]
-        return [f"{name} days", *rounds, *([f"{name} missing"] if self.missing else [])]
+        return [f"{name} days", *rounds, *([f"{name} missing"] if self.marked else [])]
 
     def encode(self, values: pl.Series) -> Array:
         """``[n, features]``; a missing date is the median day and has no place in any rhythm."""
@@ -95,14 +104,14 @@ class Date:
         for cycle in self.column.cycles:
             angle = 2 * np.pi * days / CYCLES[cycle]
             parts += [np.where(gone, 0, np.sin(angle)), np.where(gone, 0, np.cos(angle))]
-        if self.missing:
+        if self.marked:
             parts.append(gone.astype(np.float64))
         return np.column_stack(parts)
 
     def words(self) -> str:
         """With the rhythms."""
         rounds = f", and its place in the {' and the '.join(self.column.cycles)}" if self.column.cycles else ""
-        gone = f"; {self.missing} missing, set to the median day and marked" if self.missing else ""
+        gone = _gone(self.missing, "the median day", self.marked)
         note = f" ({self.column.note})" if self.column.note else ""
         return f"date: days since 1970{rounds}{gone}{note}"
 
@@ -111,14 +120,15 @@ class Date:
 class Category:
     """One feature for each category, 0 or 1; missing is a category of its own, and rare ones are one together.
 
-    A category that no training row had counts as a rare one. Where there were no rare ones, its features are the
-    training rows' means, so that it speaks for nothing. Two categories need one feature, that of the second.
+    Rare are those that fewer than :data:`RARE` training rows have, and all beyond the :data:`MOST` most frequent. A
+    category that no training row had counts as rare. Where rare ones are too few for a feature too, their features
+    are the training rows' means: they speak for nothing. Two categories need one feature, that of the second.
 
     Attributes:
         levels: categories with a feature of their own, the most frequent first.
         rare: how many training rows have another.
         missing: how many training rows have none.
-        means: of the features, ``levels``, then rare and missing if there are any.
+        means: of the features, ``levels``, then rare and missing if they have one.
     """
 
     column: Column
@@ -135,40 +145,38 @@ class Category:
         levels = tuple(level for level in ordered if counts[level] >= RARE)[:MOST]
         rare = sum(counts.values()) - sum(counts[level] for level in levels)
         missing = values.null_count()
-        sizes = [*(counts[level] for level in levels), *([rare] if rare else []), *([missing] if missing else [])]
+        sizes = [*(counts[level] for level in levels), *(size for size in (rare, missing) if size >= RARE)]
         return cls(column, levels, rare, missing, tuple(size / max(1, len(values)) for size in sizes))
 
     def features(self) -> list[str]:
         """See the class."""
-        marks = [*self.levels, *(["(rare)"] if self.rare else []), *(["(missing)"] if self.missing else [])]
-        return [f"{self.column.name} = {mark}" for mark in marks][self._dropped :]
+        others = [mark for mark, size in (("(rare)", self.rare), ("(missing)", self.missing)) if size >= RARE]
+        return [f"{self.column.name} = {mark}" for mark in (*self.levels, *others)][self._told :]
 
     @property
-    def _dropped(self) -> int:
-        """How many features of the first ones the others tell already."""
-        return 1 if len(self.means) <= 2 else 0
+    def _told(self) -> int:
+        """How many of the first features the others tell already."""
+        return 1 if len(self.means) == 2 else 0
 
     def encode(self, values: pl.Series) -> Array:
         """``[n, features]``."""
         found = np.zeros((len(values), len(self.means)))
         for number, level in enumerate(self.levels):
             found[:, number] = (values == level).fill_null(False).to_numpy()
+        one = np.eye(len(self.means))
+        rare = one[len(self.levels)] if self.rare >= RARE else np.array(self.means)
         gone = values.is_null().to_numpy()
-        unseen = ~gone & ~found.any(1)
-        k = len(self.levels)
-        found[unseen] = np.eye(len(self.means))[k] if self.rare else self.means
-        found[gone] = np.eye(len(self.means))[-1] if self.missing else self.means
-        return found[:, self._dropped :]
-
-    def unseen(self, values: pl.Series) -> list[str]:
-        """Categories that no training row had a feature for, if there were no rare ones they could be."""
-        return [] if self.rare else sorted(set(values.drop_nulls().unique()) - set(self.levels))
+        found[~gone & ~found.any(1)] = rare
+        found[gone] = one[-1] if self.missing >= RARE else rare
+        return found[:, self._told :]
 
     def words(self) -> str:
         """With the categories."""
         shown = ", ".join(self.levels[:6]) + (" …" if len(self.levels) > 6 else "")
-        rare = f"; rarer ones in {self.rare} rows are one together" if self.rare else ""
-        gone = f"; {self.missing} missing, a category of their own" if self.missing else ""
+        as_one = "are one together" if self.rare >= RARE else "count for nothing"
+        rare = f"; rarer ones (rows: {self.rare}) {as_one}" if self.rare else ""
+        as_own = "a category of their own" if self.missing >= RARE else "as rare ones"
+        gone = f"; {self.missing} missing, {as_own}" if self.missing else ""
         return f"{len(self.levels)} categories ({shown}){rare}{gone}"
 
 
@@ -224,6 +232,10 @@ def typed(frame: Frame, columns: Sequence[Column]) -> dict[str, pl.Series]:
         else:
             found[column.name] = as_text(frame.columns[column.name])
     return found
+
+
+def _gone(missing: int, instead: str, marked: bool) -> str:
+    return f"; {missing} missing, set to {instead}{' and marked' if marked else ''}" if missing else ""
 
 
 def _median(values: pl.Series) -> float:

@@ -79,7 +79,7 @@ def _kind(frame: Frame, name: str) -> Column:
             note = "read as month/day/year; write dates as 2024-03-01 if that is wrong" if both else ""
             return _date(name, times, formats[0], note)
         wrong = times.is_null()
-    if formats or (wrong.mean() < 0.5 and parsed.n_unique() > CODES):
+    if formats or (2 * int(wrong.sum()) < len(wrong) and parsed.n_unique() > CODES):
         what = "dates" if formats else "numbers"
         first = present.filter(wrong)[0]
         place = frame.place(int((values == first).arg_true()[0]))

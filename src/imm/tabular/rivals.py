@@ -73,6 +73,14 @@ def imm(rows: Table, setup: Setup) -> Predictor:
     return _trained(rows.data(), setup, LAMS)
 
 
+def full_only_and_imm(rows: Table, setup: Setup) -> tuple[Predictor, Predictor]:
+    """Both at the price of the second: the search for λ tries λ = 0 with every penalty first."""
+    data = rows.data()
+    lam, choice = setup.choose(data, None)
+    full = _with_strengths(data, setup, choice.l2_without, 0.0)
+    return Predictor(full), Predictor(_with_strengths(data, setup, choice.l2, lam), lam)
+
+
 def imm_stacking(rows: Table, setup: Setup) -> Predictor:
     """The same with the old log-odds as one more short feature: ``keep_old=True``."""
     return _trained(rows.data(), replace(setup, keep_old=True), LAMS)

@@ -88,7 +88,9 @@ class Setup:
         short = np.append(self.short, np.ones(x.shape[1] - len(self.short), dtype=bool))
         problem = Problem(x, data.y[train], weight, self.task.n_classes, short)
         if matching and known is not None:
-            pairs = self.pairs(x, weight, short)
+            # Without short columns the old model's own word is the short context.
+            contexts = x[:, short] if short.any() else self.task.old_features(known).astype(x.dtype)
+            pairs = self.pairs(contexts, weight, bool(short.all()))
             some = pairs.code >= 0
             code, mass = pairs.code[some], weight[some]
             sums = [np.bincount(code, weights=mass * column) for column in known[some].T]
@@ -96,20 +98,14 @@ class Setup:
             problem = replace(problem, pairs=pairs, target=target)
         return scaling, problem, scaling(self.with_old(data.x[test], unknown))
 
-    def pairs(self, x: Array, weight: Array, short: NDArray[np.bool_], asked: Array | None = None) -> Pairs:
-        """The extended contexts among rows ``x``; among some of them, drawn by the seed, if they are very many."""
-        n = len(x)
+    def pairs(self, contexts: Array, weight: Array, alone: bool = False, asked: Array | None = None) -> Pairs:
+        """The extended contexts of short ones, ``[n, ...]``; of some, drawn by the seed, if they are very many."""
+        n = len(contexts)
         some = np.arange(n)
         if n > MATCHED:
             some = np.sort(np.random.default_rng(self.seed).choice(n, MATCHED, replace=False))
-        found = find_pairs(
-            x[some][:, short] if n > MATCHED else x[:, short],
-            weight[some].astype(x.dtype),
-            self.n_neighbors,
-            self.alpha,
-            bool(short.all()),
-            asked,
-        )
+            contexts = contexts[some]
+        found = find_pairs(contexts, weight[some].astype(contexts.dtype), self.n_neighbors, self.alpha, alone, asked)
         return found if n <= MATCHED else found.among(some, n)
 
     def train(self, data: Data, l2: float, lam: float) -> tuple[Scaling, Fitted, Problem]:

@@ -3,12 +3,17 @@ import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.preprocessing import StandardScaler
 
-from imm.tabular import IMMClassifier, IMMRegressor
+from imm.tabular import IMMClassifier, IMMRegressor, Linear
 from imm.tabular.engines import engine_for
-from imm.tabular.rivals import METHODS, NEED_OLD, RATIOS, Table, losses_of
+from imm.tabular.rivals import METHODS, NEED_OLD, RATIOS, Table, full_only_and_imm, losses_of
 from imm.tabular.tasks import Classification, Regression
 from imm.tabular.training import Setup
 from tests.tabular.tables import table
+
+
+@pytest.fixture(autouse=True)
+def two_folds(monkeypatch):
+    monkeypatch.setattr(Linear, "folds", lambda self, n: (2, 2))
 
 
 def problem(classes=2, n=60, seed=0):
@@ -36,8 +41,9 @@ def test_every_method_predicts_and_is_above_chance(name, classes):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_the_old_model_is_asked_only_where_it_is_said(name):
-    rows, test, setup = problem()
-    predict = METHODS[name](rows, setup).predict
+    rows, test, setup = problem(n=30)
+    good = 0.1 + 0.8 * (np.arange(2) == rows.y[:, None])  # so good that it is mixed in
+    predict = METHODS[name](Table(rows.x, rows.y, good), setup).predict
     same = np.array_equal(predict(test.x, test.old), predict(test.x, test.old[::-1]))
     assert same == (name not in NEED_OLD)
 
@@ -91,3 +97,11 @@ def test_stacking_of_a_regression_is_ridge_with_one_more_column():
         twin = Ridge(alpha=l2).fit(scale.transform(both), rows.y)
         distances.append(np.abs(twin.predict(scale.transform(both_test)) - found).max())
     assert min(distances) < 1e-6
+
+
+def test_full_only_and_imm_can_share_a_search():
+    rows, test, setup = problem()
+    for name, shared in zip(("full-only", "imm"), full_only_and_imm(rows, setup), strict=True):
+        alone = METHODS[name](rows, setup)
+        assert shared.strength == alone.strength
+        np.testing.assert_array_equal(shared.predict(test.x, test.old), alone.predict(test.x, test.old))

@@ -55,6 +55,9 @@ class Request:
             raise ValueError("--old-features is not needed with --old-data: the shared columns are its features")
         if self.positive is not None and self.old_score is None:
             raise ValueError("--positive says what --old-score means, which is not given")
+        for option, names in (("--old-score", [self.old_score]), ("--old-features", self.old_features)):
+            if self.label in names:
+                raise ValueError(f"{option} names the label {self.label!r}: it is what the old model predicts")
         if self.task not in (None, "classification", "regression"):
             raise ValueError(f"--task must be classification or regression, got {self.task!r}")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**31:

@@ -100,7 +100,7 @@ def _csv(path: Path, content: bytes) -> Frame:
         raise ValueError(f"{path} has the column {twice[0]!r} twice; give each a name of its own")
     try:
         found = pl.read_csv(text.encode(), separator=separator, has_header=False, infer_schema=False)
-        found = found.filter(pl.any_horizontal(pl.all().is_not_null() & (pl.all() != "")))[1:]  # no blank lines
+        found = found.filter(pl.any_horizontal(pl.all().str.strip_chars().fill_null("") != ""))[1:]  # no blank lines
     except pl.exceptions.PolarsError:
         found = pl.DataFrame()
     if found.width != len(header):
@@ -148,7 +148,7 @@ def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[
             raise ValueError(f"line {line} of {path}: {error}; is a quotation mark not closed?") from None
         if record is None:
             return
-        if any(record):
+        if any(field.strip() for field in record):
             yield line, record
 
 

@@ -9,8 +9,8 @@ from imm.tabular.evaluating import Difference, Scores, compare
 NAMES = {
     "full-only": "new rows only",
     "old-only": "old model only",
-    "imm": "new rows and old model (IMM)",
-    "imm-stacking": "IMM, old model kept",
+    "imm": "with the old model (IMM)",
+    "imm-stacking": "with the old model, kept",
     "stacking": "old score as a feature",
     "interpolation": "both predictions mixed",
     "reverse-kd": "reverse distillation",
@@ -73,7 +73,8 @@ def helped(gain: Difference) -> str:
 def gain_shown(row: Mapping[str, Any]) -> tuple[str, str]:
     """A gain and its standard error, both to the error's second digit."""
     error = row["standard_error"]
-    digits = max(0, 1 - math.floor(math.log10(error))) if error > 0 else 3
+    size = max(error, 1e-3 * abs(row["gain"]))
+    digits = max(0, 1 - math.floor(math.log10(size))) if size > 0 else 3
     return f"{row['gain']:+,.{digits}f}", f"{error:,.{digits}f}"
 
 
@@ -81,4 +82,6 @@ def shown(value: float | None) -> str:
     """Three digits after the point, four in all where it is large."""
     if value is None:
         return ""
+    if 0 < abs(value) < 0.01:
+        return f"{value:.3g}"
     return f"{value:.3f}" if abs(value) < 10 else f"{value:,.4g}" if abs(value) < 1e4 else f"{value:,.0f}"

@@ -3,7 +3,7 @@ import re
 
 import pytest
 
-from imm.experiments import Figure, Study, write_whole
+from imm.experiments import STUDIES, Figure, Study, write_whole
 from imm.report import draw, markdown, records, write_all, write_page
 
 RESULT = {
@@ -92,3 +92,11 @@ def test_points_are_drawn_near_their_place_however_many_series_there_are():
             assert abs(line.get_xdata()[0] - 5) <= 1
     (axes,) = draw({**RESULT, "rows": rows}, Figure(x="n", x_label="n", y_label="accuracy", log_x=True)).axes
     assert [label.get_text() for label in axes.get_xticklabels()] == ["5", "10", "25"]
+
+
+def test_the_page_says_which_result_is_not_the_full_study(tmp_path):
+    study = next(study for study in STUDIES if study.name == "grid-reward")
+    for name, settings in (("full", study.settings), ("quick", {**study.settings, **study.quick})):
+        write_whole(tmp_path / name / "result.json", json.dumps({**RESULT, "name": study.name, "settings": settings}))
+    assert "Not the full study" not in write_page(tmp_path / "full").read_text()
+    assert "Not the full study: " in write_page(tmp_path / "quick").read_text()

@@ -8,8 +8,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, select_autoescape
 from markupsafe import Markup
 
-from imm.experiments import write_whole
-from imm.report.table import records
+from imm.experiments import STUDIES, write_whole
+from imm.report.table import departure, records
 
 
 def write_page(folder: Path) -> Path:
@@ -36,9 +36,11 @@ def _section(path: Path) -> dict[str, Any]:
     """What the page shows of one result."""
     result = json.loads(path.read_text())
     table, drawing = records(result), path.parent / "figure.svg"
+    study = next((study for study in STUDIES if study.name == result["name"]), None)  # the demo is none of them
     return {
         "name": result["name"],
         "title": result["title"],
+        "departure": departure(study.changed(result["settings"])) if study else "",
         "columns": list(table[0]),
         "rows": table,
         "settings": json.dumps(result["settings"], indent=1, ensure_ascii=False),

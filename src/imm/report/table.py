@@ -39,10 +39,14 @@ def markdown(result: Mapping[str, Any], changed: Mapping[str, Any] | None = None
     columns = list(rows[0])
     lines = [columns, ["---"] * len(columns), *(list(row.values()) for row in rows)]
     body = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
-    about = "Mean [10th, 90th percentile], or a single value."
-    if changed:
-        about += " Not the full study: " + ", ".join(f"{key} = {value}" for key, value in changed.items()) + "."
+    about = " ".join(filter(None, ["Mean [10th, 90th percentile], or a single value.", departure(changed or {})]))
     return f"# {result['title']}\n\n{about}\n\n{body}\n"
+
+
+def departure(changed: Mapping[str, Any]) -> str:
+    """A sentence that names the settings in which a result is not the full study's; empty if there are none."""
+    listed = ", ".join(f"{key} = {value}" for key, value in changed.items())
+    return f"Not the full study: {listed}." if listed else ""
 
 
 def _printed(paper: list[Row], row: Row) -> Row | None:

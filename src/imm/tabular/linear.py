@@ -84,7 +84,7 @@ class Logistic:
         x, short, dtype = self.problem.x, self._short, self.problem.x.dtype
         n = self.problem.weight.sum()
         z = fit.scores(x)
-        value, back = self._cross_entropy(z)
+        value, back = self._cross_entropy(z if self.problem.offset is None else z + self.problem.offset)
         back_short = back
         if lam and self._risk is not None and self.problem.pairs is not None:
             part = self._x_short @ fit.weight[short].astype(dtype, copy=False)
@@ -174,7 +174,8 @@ class Ridge:
         self.problem = problem
         share = problem.weight / problem.weight.sum()
         x = np.asarray(problem.x, dtype=np.float64)
-        self._moments, self._right = _moments(x, share, problem.y)
+        y = problem.y if problem.offset is None else problem.y - problem.offset[:, 0]
+        self._moments, self._right = _moments(x, share, y)
         self._induced = None
         if problem.pairs is not None and problem.target is not None:
             pairs = problem.pairs

@@ -1,4 +1,4 @@
-"""What else can be done with an old model, each method as one function, tuned alike.
+"""Methods that need the old model only.
 
 A method takes rows and a :class:`Setup` and gives a predictor. The penalty, and whatever strength the method has, are
 chosen by the same cross-validation as λ (:func:`imm.tabular.choosing.choose`), so a comparison is one of methods and
@@ -12,34 +12,16 @@ import numpy as np
 
 from imm.tabular.choosing import LAMS
 from imm.tabular.restricted import Known
-from imm.tabular.rows import Array, distinct
+from imm.tabular.rivals.around import Added, Noised
+from imm.tabular.rivals.table import Table
+from imm.tabular.rows import Array
 from imm.tabular.training import Data, Setup
 
 RATIOS = tuple(i / 20 for i in range(21))
 """Candidates for the old model's share in an interpolation."""
 
-
-@dataclass(frozen=True)
-class Table:
-    """Rows as every method gets them.
-
-    Attributes:
-        x: ``[n, d]``, numbers.
-        y: ``[n]``, class numbers, or values for regression.
-        old: the old model's word at each row, ``[n, classes]``; ``[n, 1]`` for regression.
-    """
-
-    x: Array
-    y: Array
-    old: Array
-
-    def data(self, old: Array | None = None) -> Data:
-        """Equal rows made one, as the estimators do; with another ``old`` if given."""
-        old = self.old if old is None else old
-        same = distinct(self.x, self.y, also=old)
-        first = same.first
-        weight = same.total(np.ones(len(self.x)))
-        return Data(self.x[first], self.y[first], weight, Known(old[first]), np.arange(len(first)))
+PULLS = (1.0, 10.0, 100.0, 1000.0)
+"""How many times harder than other weights to 0, a linear model's short weights are pulled to the old model's."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +42,7 @@ Method = Callable[[Table, Setup], Predictor]
 
 def full_only(rows: Table, setup: Setup) -> Predictor:
     """The full model on the new rows alone."""
-    return replace(_trained(rows.data(), setup, (0.0,)), strength=None)
+    return replace(trained(rows.data(), setup, (0.0,), matching=False), strength=None)
 
 
 def old_only(rows: Table, setup: Setup) -> Predictor:  # noqa: ARG001 - there is nothing to train
@@ -70,42 +52,61 @@ def old_only(rows: Table, setup: Setup) -> Predictor:  # noqa: ARG001 - there is
 
 def imm(rows: Table, setup: Setup) -> Predictor:
     """Induced model matching   (Eq. main-objective), λ as ``lam="auto"`` chooses it."""
-    return _trained(rows.data(), setup, LAMS)
+    return trained(rows.data(), setup, LAMS)
 
 
 def imm_stacking(rows: Table, setup: Setup) -> Predictor:
     """The same with the old log-odds as one more short feature: ``keep_old=True``."""
-    return _trained(rows.data(), replace(setup, keep_old=True), LAMS)
+    return trained(rows.data(), replace(setup, keep_old=True), LAMS)
 
 
 def stacking(rows: Table, setup: Setup) -> Predictor:
     """The old log-odds, or prediction, as one more feature of the full model."""
-    return replace(_trained(rows.data(), replace(setup, keep_old=True), (0.0,)), strength=None)
+    return replace(trained(rows.data(), replace(setup, keep_old=True), (0.0,), matching=False), strength=None)
 
 
 def reverse_kd(rows: Table, setup: Setup) -> Predictor:
     """The full model itself, not its induced one, is pulled to the old model   (Eq. knowledge-distillation)."""
-    return _trained(rows.data(), _every_column_short(setup), LAMS)
+    return trained(rows.data(), _every_column_short(setup), LAMS)
+
+
+def noising(rows: Table, setup: Setup) -> Predictor:
+    """A label is, with probability ``λ/(1+λ)``, one that the old model draws; in expectation   (Eq. noising)."""
+    return trained(rows.data(), _noised(setup), LAMS)
 
 
 def label_smoothing(rows: Table, setup: Setup) -> Predictor:
-    """The full model is pulled to the uniform distribution, or the mean of a regression."""
+    """A label is, with probability ``λ/(1+λ)``, any class alike, or the mean of a regression; in expectation."""
     uniform = np.full_like(rows.old, 1 / rows.old.shape[1] if setup.task.n_classes else rows.y.mean())
-    return _trained(rows.data(uniform), _every_column_short(setup), LAMS)
+    return trained(rows.data(uniform), _noised(setup), LAMS)
+
+
+def offset(rows: Table, setup: Setup) -> Predictor:
+    """The full model learns what to add to the old log-odds, or prediction: ``base_margin``, ``init_score``."""
+    return replace(_added(rows, setup, PULLS[:1]), strength=None)
+
+
+def shrinking(rows: Table, setup: Setup) -> Predictor:
+    """A linear model whose short weights are pulled to the old model's, harder than the others to 0.
+
+    ``½ l2 (|w_extended|² + pull · |w_short - w_old|²)``; with ``pull = 1`` it is :func:`offset`. The old model need
+    not be linear: weights on top of its word are pulled to 0, which is the same if it is.
+    """
+    return _added(rows, setup, PULLS)
 
 
 def interpolation(rows: Table, setup: Setup) -> Predictor:
     """``(1 - ratio) Q + ratio P̂``, both models mixed when predicting."""
     data = rows.data()
     assert isinstance(data.old, Known)
-    _, choice = setup.choose(data, None, (0.0,))
+    _, choice = setup.choose(data, None, (0.0,), matching=False)
     losses = np.zeros(len(RATIOS))
-    for fold in setup.held(data):
+    for fold in setup.held(data, matching=False):
         q = setup.task.expected(fold.solve(choice.l2, 0.0, None).scores(fold.x))
         old, weight = data.old.values[fold.test], data.weight[fold.test]
         losses += [weight @ losses_of((1 - ratio) * q + ratio * old, fold.y) for ratio in RATIOS]
     ratio = RATIOS[int(np.argmin(losses))]
-    full = _with_strengths(data, setup, choice.l2, 0.0)
+    full = _with_strengths(data, setup, choice.l2, 0.0, matching=False)
 
     def predict(x: Array, old: Array) -> Array:
         mixed: Array = (1 - ratio) * full(x, old) + ratio * old
@@ -119,13 +120,17 @@ METHODS: Mapping[str, Method] = {
     "old-only": old_only,
     "interpolation": interpolation,
     "stacking": stacking,
+    "offset": offset,
+    "shrinking": shrinking,
     "reverse-kd": reverse_kd,
+    "noising": noising,
     "label-smoothing": label_smoothing,
     "imm": imm,
     "imm-stacking": imm_stacking,
 }
+"""By name; ``shrinking`` is for linear models only."""
 
-NEED_OLD = frozenset({"old-only", "interpolation", "stacking", "imm-stacking"})
+NEED_OLD = frozenset({"old-only", "interpolation", "stacking", "offset", "shrinking", "imm-stacking"})
 """Methods that ask the old model at every prediction."""
 
 
@@ -141,12 +146,23 @@ def _every_column_short(setup: Setup) -> Setup:
     return replace(setup, short=np.ones_like(setup.short))
 
 
-def _trained(data: Data, setup: Setup, lams: tuple[float, ...]) -> Predictor:
-    """λ of ``lams`` and the penalty chosen, then trained on all rows."""
-    lam, choice = setup.choose(data, None, lams)
-    return Predictor(_with_strengths(data, setup, choice.l2, lam), lam)
+def _noised(setup: Setup) -> Setup:
+    return replace(_every_column_short(setup), engine=Noised(setup.engine))
 
 
-def _with_strengths(data: Data, setup: Setup, l2: float, lam: float) -> Callable[[Array, Array], Array]:
-    scaling, fit, _ = setup.train(data, l2, lam)
+def _added(rows: Table, setup: Setup, pulls: tuple[float, ...]) -> Predictor:
+    engine = Added(setup.engine, setup.task.old_features(rows.old[:1]).shape[1], setup.standardize)
+    return trained(rows.data(), replace(setup, engine=engine, keep_old=True, standardize=False), pulls, matching=False)
+
+
+def trained(data: Data, setup: Setup, strengths: tuple[float, ...], matching: bool = True) -> Predictor:
+    """A strength and the penalty chosen, then trained on all rows; without ``matching`` no contexts are looked up."""
+    strength, choice = setup.choose(data, None, strengths, matching)
+    return Predictor(_with_strengths(data, setup, choice.l2, strength, matching), strength)
+
+
+def _with_strengths(
+    data: Data, setup: Setup, l2: float, strength: float, matching: bool
+) -> Callable[[Array, Array], Array]:
+    scaling, fit, _ = setup.train(data, l2, strength, matching)
     return lambda x, old: setup.task.expected(fit.scores(scaling(setup.with_old(x, old))))

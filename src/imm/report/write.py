@@ -5,9 +5,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from imm.experiments import Map, Study, write_whole
+from matplotlib.figure import Figure as Canvas
+
+from imm.experiments import Figure, Map, Scorecard, Study, write_whole
 from imm.report.figure import draw
 from imm.report.map import animated, draw_map
+from imm.report.scorecard import draw_scorecard
 from imm.report.table import markdown
 
 
@@ -16,7 +19,7 @@ def write_all(result: Mapping[str, Any], study: Study, folder: Path) -> list[Pat
     written = [folder / "table.md"]
     write_whole(written[0], markdown(result, study.changed(result["settings"])))
     if study.figure is not None:
-        canvas = draw_map(result, study.figure) if isinstance(study.figure, Map) else draw(result, study.figure)
+        canvas = _drawn(result, study.figure)
         for kind in ("png", "svg"):
             buffer = io.BytesIO()
             # No date and a fixed salt for identifiers: the same result gives the same file.
@@ -28,6 +31,12 @@ def write_all(result: Mapping[str, Any], study: Study, folder: Path) -> list[Pat
         written.append(folder / "rollout.gif")
         write_whole(written[-1], animated(result, study.figure))
     return written
+
+
+def _drawn(result: Mapping[str, Any], figure: Figure | Map | Scorecard) -> Canvas:
+    if isinstance(figure, Map):
+        return draw_map(result, figure)
+    return draw_scorecard(result, figure) if isinstance(figure, Scorecard) else draw(result, figure)
 
 
 def _reproducible_svg() -> Any:

@@ -118,10 +118,16 @@ class Setup:
         return scaling, self.engine.prepare(problem, self.seed).solve(l2, lam), problem
 
     def choose(
-        self, data: Data, l2: float | None, lams: tuple[float, ...] = LAMS, matching: bool = True
+        self,
+        data: Data,
+        l2: float | None,
+        lams: tuple[float, ...] = LAMS,
+        matching: bool = True,
+        known: dict[float, Array] | None = None,
     ) -> tuple[float, Choice]:
         """λ for all rows, and what cross-validation found on some: all of them, if they are not too many."""
-        found = choose(self.held(data, matching), data.weight, self.engine.l2s if l2 is None else (l2,), lams)
+        l2s = self.engine.l2s if l2 is None else (l2,)
+        found = choose(self.held(data, matching), data.weight, l2s, lams, known)
         # λ n is what the old model counts for, in rows: the same for all rows as for those it was chosen on.
         return found.lam * min(1.0, ENOUGH / len(data.x)), found
 

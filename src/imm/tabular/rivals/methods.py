@@ -42,7 +42,7 @@ Method = Callable[[Table, Setup], Predictor]
 
 def full_only(rows: Table, setup: Setup) -> Predictor:
     """The full model on the new rows alone."""
-    return replace(trained(rows.data(), setup, (0.0,), matching=False), strength=None)
+    return replace(trained(rows, "full-only", setup, (0.0,), matching=False), strength=None)
 
 
 def old_only(rows: Table, setup: Setup) -> Predictor:  # noqa: ARG001 - there is nothing to train
@@ -52,33 +52,34 @@ def old_only(rows: Table, setup: Setup) -> Predictor:  # noqa: ARG001 - there is
 
 def imm(rows: Table, setup: Setup) -> Predictor:
     """Induced model matching   (Eq. main-objective), λ as ``lam="auto"`` chooses it."""
-    return trained(rows.data(), setup, LAMS)
+    return trained(rows, "full-only", setup, LAMS)
 
 
 def imm_stacking(rows: Table, setup: Setup) -> Predictor:
     """The same with the old log-odds as one more short feature: ``keep_old=True``."""
-    return trained(rows.data(), replace(setup, keep_old=True), LAMS)
+    return trained(rows, "stacking", replace(setup, keep_old=True), LAMS)
 
 
 def stacking(rows: Table, setup: Setup) -> Predictor:
     """The old log-odds, or prediction, as one more feature of the full model."""
-    return replace(trained(rows.data(), replace(setup, keep_old=True), (0.0,), matching=False), strength=None)
+    found = trained(rows, "stacking", replace(setup, keep_old=True), (0.0,), matching=False)
+    return replace(found, strength=None)
 
 
 def reverse_kd(rows: Table, setup: Setup) -> Predictor:
     """The full model itself, not its induced one, is pulled to the old model   (Eq. knowledge-distillation)."""
-    return trained(rows.data(), _every_column_short(setup), LAMS)
+    return trained(rows, "full-only", _every_column_short(setup), LAMS)
 
 
 def noising(rows: Table, setup: Setup) -> Predictor:
     """A label is, with probability ``λ/(1+λ)``, one that the old model draws; in expectation   (Eq. noising)."""
-    return trained(rows.data(), _noised(setup), LAMS)
+    return trained(rows, "full-only", _noised(setup), LAMS)
 
 
 def label_smoothing(rows: Table, setup: Setup) -> Predictor:
     """A label is, with probability ``λ/(1+λ)``, any class alike, or the mean of a regression; in expectation."""
     uniform = np.full_like(rows.old, 1 / rows.old.shape[1] if setup.task.n_classes else rows.y.mean())
-    return trained(rows.data(uniform), _noised(setup), LAMS)
+    return trained(replace(rows, old=uniform), "full-only", _noised(setup), LAMS)
 
 
 def offset(rows: Table, setup: Setup) -> Predictor:
@@ -99,7 +100,8 @@ def interpolation(rows: Table, setup: Setup) -> Predictor:
     """``(1 - ratio) Q + ratio P̂``, both models mixed when predicting."""
     data = rows.data()
     assert isinstance(data.old, Known)
-    _, choice = setup.choose(data, None, (0.0,), matching=False)
+    known = rows.known.setdefault("full-only", {})
+    _, choice = setup.choose(data, None, (0.0,), matching=False, known=known)
     losses = np.zeros(len(RATIOS))
     for fold in setup.held(data, matching=False):
         q = setup.task.expected(fold.solve(choice.l2, 0.0, None).scores(fold.x))
@@ -130,6 +132,15 @@ METHODS: Mapping[str, Method] = {
 }
 """By name; ``shrinking`` is for linear models only."""
 
+BEGINS = {
+    **dict.fromkeys(
+        ("interpolation", "reverse-kd", "noising", "label-smoothing", "imm", "pooled", "imputed"), "full-only"
+    ),
+    "imm-stacking": "stacking",
+    "shrinking": "offset",
+}
+"""The method that each is with its first strength: what is computed for it is shared (:attr:`Table.known`)."""
+
 NEED_OLD = frozenset({"old-only", "interpolation", "stacking", "offset", "shrinking", "imm-stacking"})
 """Methods that ask the old model at every prediction."""
 
@@ -152,12 +163,22 @@ def _noised(setup: Setup) -> Setup:
 
 def _added(rows: Table, setup: Setup, pulls: tuple[float, ...]) -> Predictor:
     engine = Added(setup.engine, setup.task.old_features(rows.old[:1]).shape[1], setup.standardize)
-    return trained(rows.data(), replace(setup, engine=engine, keep_old=True, standardize=False), pulls, matching=False)
+    setup = replace(setup, engine=engine, keep_old=True, standardize=False)
+    return trained(rows, "offset", setup, pulls, matching=False)
 
 
-def trained(data: Data, setup: Setup, strengths: tuple[float, ...], matching: bool = True) -> Predictor:
-    """A strength and the penalty chosen, then trained on all rows; without ``matching`` no contexts are looked up."""
-    strength, choice = setup.choose(data, None, strengths, matching)
+def trained(rows: Table, begins: str, setup: Setup, strengths: tuple[float, ...], matching: bool = True) -> Predictor:
+    """A strength and the penalty chosen, then trained on all rows.
+
+    Args:
+        rows: to train on.
+        begins: the method that this one is with the first strength.
+        setup: how the full model is trained.
+        strengths: candidates.
+        matching: whether contexts must be looked up.
+    """
+    data = rows.data()
+    strength, choice = setup.choose(data, None, strengths, matching, rows.known.setdefault(begins, {}))
     return Predictor(_with_strengths(data, setup, choice.l2, strength, matching), strength)
 
 

@@ -38,7 +38,7 @@ def _together(rows: Table, setup: Setup, impute: bool) -> Predictor:
     same = distinct(short, y)
     weight = same.total(np.ones(len(y)))
     engine = Pooled(setup.engine, short[same.first], y[same.first], weight, impute, setup.standardize)
-    return trained(rows.data(), replace(setup, engine=engine, standardize=False), WEIGHTS, matching=False)
+    return trained(rows, "full-only", replace(setup, engine=engine, standardize=False), WEIGHTS, matching=False)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Rows as every method gets them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,16 +31,19 @@ class Table:
         y: ``[n]``, class numbers, or values for regression.
         old: the old model's word at each row, ``[n, classes]``; ``[n, 1]`` for regression.
         old_rows: what it was fitted on, if that is at hand.
+        known: by method, held-out losses at each penalty that others begin with; filled as methods are trained, so
+            that none computes them again.
     """
 
     x: Array
     y: Array
     old: Array
     old_rows: OldRows | None = None
+    known: dict[str, dict[float, Array]] = field(default_factory=dict)
 
-    def data(self, old: Array | None = None) -> Data:
-        """Equal rows made one, as the estimators do; with another ``old`` if given."""
-        old = self.old if old is None else old
+    def data(self) -> Data:
+        """Equal rows made one, as the estimators do."""
+        old = self.old
         same = distinct(self.x, self.y, also=old)
         first = same.first
         weight = same.total(np.ones(len(self.x)))

@@ -255,6 +255,7 @@ def test_the_old_model_can_be_kept_and_rivals_compared(tmp_path, monkeypatch):
         "old-only",
         "stacking",
         "interpolation",
+        "offset",
         "reverse-kd",
         "label-smoothing",
         "imm-stacking",

@@ -133,7 +133,13 @@ def test_figures_as_they_are_shown():
     assert gain_shown({"gain": 0.01234, "standard_error": 0.0034}) == ("+0.0123", "0.0034")
     assert gain_shown({"gain": 1234.5, "standard_error": 210.0}) == ("+1,234", "210")
     assert gain_shown({"gain": 0.0, "standard_error": 0.0}) == ("+0.000", "0.000")
-    assert [shown(v) for v in (0.4567, 123.456, 98765.4, 1.234e-5, None)] == ["0.457", "123.5", "98,765", "1.23e-05", ""]
+    assert [shown(v) for v in (0.4567, 123.456, 98765.4, 1.234e-5, None)] == [
+        "0.457",
+        "123.5",
+        "98,765",
+        "1.23e-05",
+        "",
+    ]
 
 
 def test_fewer_splits_where_rows_are_many_or_training_is_slow():

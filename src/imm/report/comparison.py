@@ -11,7 +11,13 @@ from imm.report.figure import COLOURS
 from imm.tabular.evaluating import LOWER_IS_BETTER
 from imm.tabular.verdict import NAMES, gain_shown
 
-MORE = {"old-only": "#5c6bc0", "stacking": "#00838f", "imm-stacking": "#2e7d32", "label-smoothing": "#8d6e63"}
+MORE = {
+    "old-only": "#5c6bc0",
+    "stacking": "#00838f",
+    "imm-stacking": "#2e7d32",
+    "label-smoothing": "#8d6e63",
+    "offset": "#ad1457",
+}
 
 
 def draw_comparison(record: Mapping[str, Any]) -> Figure:

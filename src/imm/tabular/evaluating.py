@@ -4,7 +4,7 @@ Every split hides some rows. On the others everything is done anew: columns are 
 inner cross-validation, the model is trained. The hidden rows then judge it.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +16,7 @@ from imm.tabular.choosing import folds
 from imm.tabular.encoding import Encoding
 from imm.tabular.engines import engine_for
 from imm.tabular.kinds import Column
-from imm.tabular.rivals import METHODS, Predictor, Table, full_only_and_imm, losses_of
+from imm.tabular.rivals import METHODS, Table, losses_of
 from imm.tabular.rows import Array
 from imm.tabular.tasks import Task
 from imm.tabular.training import Setup
@@ -116,7 +116,8 @@ def evaluate(problem: Problem, methods: Sequence[str], progress: Progress) -> Sc
         encoding = Encoding.fit(problem.columns, learned)
         rows = Table(encoding(learned), problem.y[train], problem.old[train])
         hidden = encoding(problem.rows(test))
-        for place, (method, fitted) in enumerate(_train(methods, rows, problem.setup(encoding))):
+        for place, method in enumerate(methods):
+            fitted = METHODS[method](rows, problem.setup(encoding))
             found[method].append(judge(fitted.predict(hidden, problem.old[test]), problem.y[test]))
             progress(number * len(methods) + place + 1, len(splits) * len(methods))
         lams.append(fitted.strength)
@@ -125,15 +126,6 @@ def evaluate(problem: Problem, methods: Sequence[str], progress: Progress) -> Sc
         for method, every in found.items()
     }
     return Scores(by, np.array(lams), n_folds, n_repeats)
-
-
-def _train(methods: Sequence[str], rows: Table, setup: Setup) -> Iterator[tuple[str, Predictor]]:
-    """In the order of ``methods``; ``full-only`` and ``imm`` share a search if both are wanted."""
-    shared: dict[str, Predictor] = {}
-    if {"full-only", "imm"} <= set(methods):
-        shared["full-only"], shared["imm"] = full_only_and_imm(rows, setup)
-    for method in methods:
-        yield method, shared[method] if method in shared else METHODS[method](rows, setup)
 
 
 def judge(predicted: Array, y: Array) -> dict[str, float]:

@@ -21,7 +21,7 @@ from imm.tabular.regressor import IMMRegressor
 from imm.tabular.saved import Saved
 from imm.tabular.verdict import helped, summarise, verdict
 
-RIVALS = ("stacking", "interpolation", "reverse-kd", "label-smoothing")
+RIVALS = ("stacking", "interpolation", "offset", "reverse-kd", "label-smoothing")
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from imm.tabular.choosing import LAMS, Choice, choose, folds
 from imm.tabular.contexts import Pairs, find_pairs
-from imm.tabular.problem import Engine, Fitted, Problem, Solver
+from imm.tabular.problem import Fitted, Problem, Solver, Trainer
 from imm.tabular.restricted import Old
 from imm.tabular.rows import Array
 from imm.tabular.tasks import Task
@@ -63,7 +63,7 @@ class Setup:
     """All settings of a fit but the strengths."""
 
     task: Task
-    engine: Engine
+    engine: Trainer
     short: NDArray[np.bool_]
     keep_old: bool
     n_neighbors: int | None
@@ -108,34 +108,42 @@ class Setup:
         found = find_pairs(contexts, weight[some].astype(contexts.dtype), self.n_neighbors, self.alpha, alone, asked)
         return found if n <= MATCHED else found.among(some, n)
 
-    def train(self, data: Data, l2: float, lam: float) -> tuple[Scaling, Fitted, Problem]:
+    def train(self, data: Data, l2: float, lam: float, matching: bool = True) -> tuple[Scaling, Fitted, Problem]:
         """The full model of all rows."""
-        scaling, problem, _ = self.problem(data, np.arange(len(data.x)), np.arange(0), matching=lam != 0)
+        scaling, problem, _ = self.problem(data, np.arange(len(data.x)), np.arange(0), matching and lam != 0)
         return scaling, self.engine.prepare(problem, self.seed).solve(l2, lam), problem
 
-    def choose(self, data: Data, l2: float | None, lams: tuple[float, ...] = LAMS) -> tuple[float, Choice]:
+    def choose(
+        self,
+        data: Data,
+        l2: float | None,
+        lams: tuple[float, ...] = LAMS,
+        matching: bool = True,
+        known: dict[float, Array] | None = None,
+    ) -> tuple[float, Choice]:
         """λ for all rows, and what cross-validation found on some: all of them, if they are not too many."""
-        found = choose(self.held(data), data.weight, self.engine.l2s if l2 is None else (l2,), lams)
+        l2s = self.engine.l2s if l2 is None else (l2,)
+        found = choose(self.held(data, matching), data.weight, l2s, lams, known)
         # λ n is what the old model counts for, in rows: the same for all rows as for those it was chosen on.
         return found.lam * min(1.0, ENOUGH / len(data.x)), found
 
-    def held(self, data: Data) -> list["Held"]:
+    def held(self, data: Data, matching: bool = True) -> list["Held"]:
         """The folds on which strengths are chosen: of all rows, or of some where they are very many."""
         some = data.order
         if len(some) > ENOUGH:
             some = some[np.random.default_rng(self.seed).permutation(len(some))[:ENOUGH]]
         splits, repeats = self.engine.folds(len(some))
         found = folds(data.y[some], min(splits, len(some)), repeats, self.seed)
-        return [Held(self, data, some[train], some[test]) for train, test in found]
+        return [Held(self, data, some[train], some[test], matching) for train, test in found]
 
 
 class Held:
     """A fold: see :class:`imm.tabular.choosing.Fold`."""
 
-    def __init__(self, setup: Setup, data: Data, train: Rows, test: Rows) -> None:
+    def __init__(self, setup: Setup, data: Data, train: Rows, test: Rows, matching: bool = True) -> None:
         self.test = test
         self._task, self.y = setup.task, data.y[test]
-        _, problem, self.x = setup.problem(data, train, test)
+        _, problem, self.x = setup.problem(data, train, test, matching)
         self._solver: Solver = setup.engine.prepare(problem, setup.seed)
 
     def solve(self, l2: float, lam: float, start: Any) -> Any:

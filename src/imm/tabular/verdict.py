@@ -13,6 +13,7 @@ NAMES = {
     "imm-stacking": "with the old model, kept",
     "stacking": "old score as a feature",
     "interpolation": "both predictions mixed",
+    "offset": "added to the old score",
     "reverse-kd": "reverse distillation",
     "label-smoothing": "label smoothing",
 }

@@ -244,6 +244,9 @@ def test_a_column_of_scores(tmp_path, monkeypatch):
     backwards.write_csv("new.csv")
     record = fit_json("new.csv", "--label", "y", "--old-score", "score", "--positive", "good")
     assert any("backwards" in note for note in record["notes"])
+    right = fit_json("new.csv", "--label", "y", "--old-score", "score", "--positive", "bad")
+    assert not any("backwards" in note for note in right["notes"])
+    assert right["splits"]["old-only"]["log-loss"] < record["splits"]["old-only"]["log-loss"]
 
 
 def test_the_old_model_can_be_kept_and_rivals_compared(tmp_path, monkeypatch):

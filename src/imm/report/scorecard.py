@@ -10,11 +10,14 @@ from matplotlib.figure import Figure as Canvas
 
 from imm.experiments import Row, Scorecard
 
-LINE, COLUMN, HEAD = 0.21, 0.62, 1.25
-"""Inches of a line and a column, and above and below the lines of a panel."""
+LINE, COLUMN, HEAD = 0.21, 0.62, 1.35
+"""Inches of a line and a column, and above the lines of a panel."""
 
 FULL = 15.0
 """The value at which the colour is full."""
+
+LEAST = 99
+"""Below minus this, no more than that is said."""
 
 
 def draw_scorecard(result: Mapping[str, Any], figure: Scorecard) -> Canvas:
@@ -37,10 +40,12 @@ def draw_scorecard(result: Mapping[str, Any], figure: Scorecard) -> Canvas:
         top = height
         for panel in stack:
             inner = lengths[panel] - HEAD
-            left, bottom = (number * width + 1.5) / wide, (top - HEAD + 0.15 - inner) / high
+            left, bottom = (number * width + 1.5) / wide, (top - HEAD - inner) / high
             axes = canvas.add_axes((left, bottom, COLUMN * len(columns) / wide, inner / high))
             axes.set_title(
-                ", ".join(f"{key}: {value}" for key, value in zip(figure.panels, panel, strict=True)), pad=52
+                ", ".join(f"{key}: {value}" for key, value in zip(figure.panels, panel, strict=True)),
+                pad=44,
+                fontsize=10,
             )
             _panel(axes, of[panel], columns, figure)
             top -= lengths[panel]
@@ -57,9 +62,11 @@ def _panel(axes: Axes, rows: Sequence[Row], columns: Sequence[str], figure: Scor
     for row in rows:
         place = lines.index(tuple(row[key] for key in figure.lines)), columns.index(row[figure.columns])
         values[place] = row[figure.value]
-        text = f"{row[figure.value]:+.1f}{figure.marks.get(row[figure.marked], '')}"
+        shown = f"{row[figure.value]:+.1f}" if row[figure.value] > -LEAST else f"< -{LEAST}"
+        text = f"{shown}{figure.marks.get(row[figure.marked], '')}"
         weight = "bold" if row[figure.marked] in figure.marks else "normal"
-        axes.text(place[1], place[0], text, ha="center", va="center", fontsize=7, fontweight=weight)
+        colour = "white" if abs(row[figure.value]) > 0.6 * FULL else "black"
+        axes.text(place[1], place[0], text, ha="center", va="center", fontsize=7, fontweight=weight, color=colour)
     axes.imshow(values, cmap="PiYG", norm=TwoSlopeNorm(0.0, -FULL, FULL), aspect="auto")
     axes.set_xticks(range(len(columns)), columns, rotation=40, ha="left", fontsize=8)
     axes.xaxis.tick_top()

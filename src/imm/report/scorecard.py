@@ -10,7 +10,7 @@ from matplotlib.figure import Figure as Canvas
 
 from imm.experiments import Row, Scorecard
 
-LINE, COLUMN, HEAD = 0.21, 0.62, 1.35
+LINE, COLUMN, HEAD = 0.21, 0.62, 1.2
 """Inches of a line and a column, and above the lines of a panel."""
 
 FULL = 15.0
@@ -29,24 +29,22 @@ def draw_scorecard(result: Mapping[str, Any], figure: Scorecard) -> Canvas:
     stacks: tuple[list[Any], list[Any]] = [], []
     for panel in panels:
         min(stacks, key=lambda stack: sum(lengths[other] for other in stack)).append(panel)
-    columns = list(dict.fromkeys(row[figure.columns] for row in rows))
+    most = len({row[figure.columns] for row in rows})
     used = [stack for stack in stacks if stack]
-    height = max(sum(lengths[panel] for panel in stack) for stack in used)
-    width = COLUMN * len(columns) + 1.7
-    wide, high = width * len(used), height + 0.7
+    height = max(sum(lengths[panel] for panel in stack) for stack in used) + 0.15
+    width = COLUMN * most + 1.9
+    wide, high = width * len(used), height + 0.6
     canvas = Canvas(figsize=(wide, high))
     canvas.suptitle(f"{result['title']}\n{figure.note}", fontsize=9, y=1 - 0.12 / high, va="top")
     for number, stack in enumerate(used):
         top = height
         for panel in stack:
             inner = lengths[panel] - HEAD
+            columns = list(dict.fromkeys(row[figure.columns] for row in of[panel]))
             left, bottom = (number * width + 1.5) / wide, (top - HEAD - inner) / high
             axes = canvas.add_axes((left, bottom, COLUMN * len(columns) / wide, inner / high))
-            axes.set_title(
-                ", ".join(f"{key}: {value}" for key, value in zip(figure.panels, panel, strict=True)),
-                pad=44,
-                fontsize=10,
-            )
+            name = ", ".join(f"{key}: {value}" for key, value in zip(figure.panels, panel, strict=True))
+            axes.set_title(name, fontsize=10, loc="left")
             _panel(axes, of[panel], columns, figure)
             top -= lengths[panel]
     return canvas

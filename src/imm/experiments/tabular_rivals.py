@@ -1,5 +1,6 @@
 """Our study: what practitioners do with an old model that sees few features, beside IMM. ``docs/tabular-rivals.md``."""
 
+import math
 import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -63,8 +64,8 @@ def pieces(settings: Settings) -> list[Row]:
     """Each draw of each size, with all old models: what does not depend on them is trained once."""
     found = []
     for model, about in reversed(settings["models"].items()):
-        for name in about["sets"]:
-            for n in settings["sizes"]:
+        for n in sorted(settings["sizes"], key=lambda n: -abs(math.log(n / 100))):  # the runner begins with the last
+            for name in reversed(about["sets"]):
                 olds = [old for old, here in about["olds"].items() if n in here["sizes"]]
                 if n in settings["sets"][name]["sizes"] and olds:
                     cell = {"model": model, "data": name, "n": n, "olds": olds}

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 SEEN = ("adult", "credit", "fair")
 """Sets by whose test losses the rule of ``lam="auto"`` was made: the others are the honest ones."""
 
+OLDS = ("good", "weak", "shifted", "wrong")
+
 GROUPS = {"all sets": None, "sets the rule was made on": True, "other sets": False}
 
 FREE = ("full-only", "reverse-kd", "noising", "label-smoothing", "imm")
@@ -28,11 +30,13 @@ def verdicts(rows: Sequence[Row]) -> list[Row]:
     cells: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         cells.setdefault(tuple(row[key] for key in ("model", "data", "n", "old")), []).append(row)
-    order = {name: place for place, name in enumerate(dict.fromkeys(row["model"] for row in reversed(rows)))}
-    olds = list(dict.fromkeys(row["old"] for row in rows))
-    found = [
-        row for key in sorted(cells, key=lambda key: (order[key[0]], olds.index(key[3]))) for row in _cell(cells[key])
-    ]
+    models, sets = (list(dict.fromkeys(row[key] for row in reversed(rows))) for key in ("model", "data"))
+
+    def place(cell: tuple[Any, ...]) -> tuple[Any, ...]:
+        model, data, n, old = cell
+        return models.index(model), OLDS.index(old), sets.index(data), n
+
+    found = [row for cell in sorted(cells, key=place) for row in _cell(cells[cell])]
     return found + _counts(found)
 
 

@@ -134,6 +134,14 @@ def test_counts_are_of_cells_and_keep_the_honest_sets_apart():
     assert counts["all sets"]["value"] == pytest.approx(200 / 3)
 
 
+def test_the_same_model_is_neither_better_nor_worse():
+    """It is trained to a tolerance only."""
+    rows = drawn({"full-only": [0.5, 0.6], "imm": [0.5 - 1e-8, 0.6 - 1e-8]})
+    found = {row["method"]: row for row in verdicts(rows) if "verdict" in row}
+    assert found["imm"]["against_full_only"] == "same"
+    assert found["full-only"]["verdict"] == "tied"
+
+
 def test_one_draw_has_no_error():
     assert standard_error(np.array([0.3])) == 0.0
 

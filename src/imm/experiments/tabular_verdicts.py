@@ -16,6 +16,9 @@ OLDS = ("good", "weak", "shifted", "wrong")
 
 GROUPS = {"all sets": None, "sets the rule was made on": True, "other sets": False}
 
+NOTHING = 1e-6
+"""A difference of log-losses that is none: the same model is found to this."""
+
 FREE = ("full-only", "reverse-kd", "noising", "label-smoothing", "imm")
 """Methods after which the old model and its data may be thrown away."""
 
@@ -80,7 +83,7 @@ def standard_error(differences: "NDArray[np.float64]") -> float:
 
 def _against(behind: "NDArray[np.float64]") -> str:
     """``better``, ``worse`` or ``same`` by paired differences of log-losses."""
-    error, mean = standard_error(behind), float(behind.mean())
+    error, mean = max(standard_error(behind), NOTHING), float(behind.mean())
     return "better" if mean < -error else "worse" if mean > error else "same"
 
 

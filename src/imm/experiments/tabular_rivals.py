@@ -61,16 +61,19 @@ SETS: Settings = {
 
 
 def pieces(settings: Settings) -> list[Row]:
-    """Each draw of each size, with all old models: what does not depend on them is trained once."""
+    """Each draw of each size, with all old models: what does not depend on them is trained once.
+
+    The runner begins with the last: those nearest to 100 rows, where all old models are, linear models before trees.
+    """
     found = []
-    for model, about in reversed(settings["models"].items()):
-        for n in sorted(settings["sizes"], key=lambda n: -abs(math.log(n / 100))):  # the runner begins with the last
-            for name in reversed(about["sets"]):
+    for model, about in settings["models"].items():
+        for name in about["sets"]:
+            for n in settings["sizes"]:
                 olds = [old for old, here in about["olds"].items() if n in here["sizes"]]
                 if n in settings["sets"][name]["sizes"] and olds:
                     cell = {"model": model, "data": name, "n": n, "olds": olds}
                     found += [{**cell, "draw": draw} for draw in range(settings["runs"])]
-    return found
+    return sorted(found, key=lambda piece: abs(math.log(piece["n"] / 100)) + (piece["model"] != "linear"), reverse=True)
 
 
 def run(settings: Settings, piece: Row) -> Sequence[Row]:

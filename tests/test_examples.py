@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
-NEEDS = {"onnx_file": ("onnxruntime", "skl2onnx")}
+NEEDS = {path.stem: ("onnxruntime", "skl2onnx") if path.stem == "onnx_file" else ("pandas",) for path in EXAMPLES}
 
 
 def test_there_is_one_for_each_way_the_old_model_comes():

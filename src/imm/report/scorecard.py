@@ -10,11 +10,14 @@ from matplotlib.figure import Figure as Canvas
 
 from imm.experiments import Row, Scorecard
 
-LINE, COLUMN, HEAD = 0.21, 0.62, 1.25
-"""Inches of a line and a column, and above and below the lines of a panel."""
+LINE, COLUMN, HEAD = 0.21, 0.62, 1.2
+"""Inches of a line and a column, and above the lines of a panel."""
 
 FULL = 15.0
 """The value at which the colour is full."""
+
+LEAST = 99
+"""Below minus this, no more than that is said."""
 
 
 def draw_scorecard(result: Mapping[str, Any], figure: Scorecard) -> Canvas:
@@ -26,22 +29,22 @@ def draw_scorecard(result: Mapping[str, Any], figure: Scorecard) -> Canvas:
     stacks: tuple[list[Any], list[Any]] = [], []
     for panel in panels:
         min(stacks, key=lambda stack: sum(lengths[other] for other in stack)).append(panel)
-    columns = list(dict.fromkeys(row[figure.columns] for row in rows))
+    most = len({row[figure.columns] for row in rows})
     used = [stack for stack in stacks if stack]
-    height = max(sum(lengths[panel] for panel in stack) for stack in used)
-    width = COLUMN * len(columns) + 1.7
-    wide, high = width * len(used), height + 0.7
+    height = max(sum(lengths[panel] for panel in stack) for stack in used) + 0.15
+    width = COLUMN * most + 1.9
+    wide, high = width * len(used), height + 0.6
     canvas = Canvas(figsize=(wide, high))
     canvas.suptitle(f"{result['title']}\n{figure.note}", fontsize=9, y=1 - 0.12 / high, va="top")
     for number, stack in enumerate(used):
         top = height
         for panel in stack:
             inner = lengths[panel] - HEAD
-            left, bottom = (number * width + 1.5) / wide, (top - HEAD + 0.15 - inner) / high
+            columns = list(dict.fromkeys(row[figure.columns] for row in of[panel]))
+            left, bottom = (number * width + 1.5) / wide, (top - HEAD - inner) / high
             axes = canvas.add_axes((left, bottom, COLUMN * len(columns) / wide, inner / high))
-            axes.set_title(
-                ", ".join(f"{key}: {value}" for key, value in zip(figure.panels, panel, strict=True)), pad=52
-            )
+            name = ", ".join(f"{key}: {value}" for key, value in zip(figure.panels, panel, strict=True))
+            axes.set_title(name, fontsize=10, loc="left")
             _panel(axes, of[panel], columns, figure)
             top -= lengths[panel]
     return canvas
@@ -57,9 +60,11 @@ def _panel(axes: Axes, rows: Sequence[Row], columns: Sequence[str], figure: Scor
     for row in rows:
         place = lines.index(tuple(row[key] for key in figure.lines)), columns.index(row[figure.columns])
         values[place] = row[figure.value]
-        text = f"{row[figure.value]:+.1f}{figure.marks.get(row[figure.marked], '')}"
+        shown = f"{row[figure.value]:+.1f}" if row[figure.value] > -LEAST else f"< -{LEAST}"
+        text = f"{shown}{figure.marks.get(row[figure.marked], '')}"
         weight = "bold" if row[figure.marked] in figure.marks else "normal"
-        axes.text(place[1], place[0], text, ha="center", va="center", fontsize=7, fontweight=weight)
+        colour = "white" if abs(row[figure.value]) > 0.6 * FULL else "black"
+        axes.text(place[1], place[0], text, ha="center", va="center", fontsize=7, fontweight=weight, color=colour)
     axes.imshow(values, cmap="PiYG", norm=TwoSlopeNorm(0.0, -FULL, FULL), aspect="auto")
     axes.set_xticks(range(len(columns)), columns, rotation=40, ha="left", fontsize=8)
     axes.xaxis.tick_top()

@@ -5,10 +5,14 @@ With Gymnasium (the extra ``[control]``) the world is also the environment ``imm
 
 from importlib.util import find_spec
 
+from imm.control.agent import Episode, IMMReinforce
 from imm.control.grid import ACTIONS, Grid, landscape
+from imm.control.matching import PolicyMatching
 from imm.control.policies import Policies
+from imm.control.ppo import PPO, PPOSettings
 from imm.control.problem import Problem
 from imm.control.reinforce import Recipe, total_reward, train
+from imm.control.visited import Visited
 from imm.control.walkers import Walkers
 
 if find_spec("gymnasium") is not None:
@@ -16,10 +20,16 @@ if find_spec("gymnasium") is not None:
 
 __all__ = [
     "ACTIONS",
+    "PPO",
+    "Episode",
     "Grid",
+    "IMMReinforce",
+    "PPOSettings",
     "Policies",
+    "PolicyMatching",
     "Problem",
     "Recipe",
+    "Visited",
     "Walkers",
     "landscape",
     "total_reward",

@@ -14,6 +14,7 @@ from imm.control.problem import Problem
 from imm.control.reinforce import Recipe, total_reward, train
 from imm.control.visited import Visited
 from imm.control.walkers import Walkers
+from imm.control.worlds import first_returns
 
 if find_spec("gymnasium") is not None:
     from imm.control import env as env  # registers the environment
@@ -31,6 +32,7 @@ __all__ = [
     "Recipe",
     "Visited",
     "Walkers",
+    "first_returns",
     "landscape",
     "total_reward",
     "train",

@@ -9,6 +9,7 @@ from torch import Generator, Tensor
 
 if TYPE_CHECKING:
     from gymnasium import Space
+    from gymnasium.vector import VectorEnv
 
 Policy = Callable[[Tensor], Tensor]
 """A torch module from observations ``[n, *shape]`` to logits of the actions ``[n, actions]``."""
@@ -67,3 +68,25 @@ class World:
 def drawn(log_pi: Tensor, source: Generator) -> Tensor:
     """One action for each row of ``log_pi``, ``[n, actions]``: ``[n]``."""
     return torch.multinomial(log_pi.exp(), 1, generator=source)[:, 0]
+
+
+@torch.no_grad()
+def first_returns(envs: "VectorEnv[Any, Any, Any]", policy: Policy, seed: int) -> Tensor:
+    """The sum of rewards of the first episode of each copy, actions drawn: ``[envs]``.
+
+    Args:
+        envs: whose episodes end.
+        policy: gives logits.
+        seed: of the environments and the actions.
+    """
+    world = World(envs.single_observation_space, envs.single_action_space)
+    log_policy, source = world.log_policy(policy), Generator().manual_seed(seed)
+    total = torch.zeros(envs.num_envs)
+    running = torch.ones(envs.num_envs, dtype=torch.bool)
+    observation, _ = envs.reset(seed=seed)
+    while bool(running.any()):
+        action = drawn(log_policy(world.observations(observation)), source)
+        observation, reward, terminated, truncated, _ = envs.step(world.actions(action))
+        total += torch.as_tensor(reward).to(total) * running
+        running &= ~torch.as_tensor(terminated | truncated)
+    return total

@@ -1,6 +1,7 @@
 """The examples run, each in its quick form."""
 
 import importlib.util
+import re
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,13 @@ class TestStableBaselines3:
         _, _, bonus = policy.evaluate_actions(at, torch.zeros(12))
         risk = callback.matching(policy.log_policy, at)
         torch.testing.assert_close(-bonus.mean(), 0.7 * risk)
+
+
+def test_the_code_on_the_page_runs(capsys):
+    """What ``docs/control.md`` shows for users' own worlds, one block after the other."""
+    page = (FOLDER.parent / "docs" / "control.md").read_text().split("# Your own world\n", 1)[1]
+    known = {}
+    for code in re.findall(r"```python\n(.*?)```", page, re.S):
+        exec(compile(code, "control.md", "exec"), known)
+    assert len(known["returns"]) == 3
+    assert capsys.readouterr().out.splitlines()[-1].startswith("512 [")

@@ -136,7 +136,7 @@ class PPO:
         value: a module from observations to values, ``[n]`` or ``[n, 1]``.
         settings: how.
         matching: a second loss from the policy and observations, such as :class:`~imm.control.PolicyMatching`.
-        lam: λ, one number, or a function from the steps made so far.
+        lam: λ; ``ppo.lam`` may be set anew between updates.
         seed: of the environments, the actions and the minibatches.
 
     Example:
@@ -154,7 +154,7 @@ class PPO:
         value: nn.Module,
         settings: PPOSettings | None = None,
         matching: Callable[[Policy, Tensor], Tensor] | None = None,
-        lam: float | Callable[[int], float] = 0.0,
+        lam: float = 0.0,
         seed: int = 0,
     ) -> None:
         from gymnasium.vector import AutoresetMode
@@ -165,15 +165,10 @@ class PPO:
         if mode != AutoresetMode.NEXT_STEP:
             raise ValueError(f"envs must reset at the step after an end (AutoresetMode.NEXT_STEP), got {mode}")
         self.settings = PPOSettings() if settings is None else settings
-        if self.settings.steps * envs.num_envs < self.settings.minibatches:
-            raise ValueError(
-                f"{self.settings.steps} steps of {envs.num_envs} environments are fewer than"
-                f" {self.settings.minibatches} minibatches"
-            )
         self.log_policy = self.world.log_policy(policy)
         self._value = value
         self.matching = matching
-        self.lam = lam if callable(lam) else check_not_negative(lam, "lam")
+        self.lam = check_not_negative(lam, "lam")
         self._parameters = list({id(p): p for p in [*policy.parameters(), *value.parameters()]}.values())
         self._optimizer = torch.optim.Adam(self._parameters, lr=self.settings.rate, eps=1e-5)
         self._source = Generator().manual_seed(seed)
@@ -185,11 +180,10 @@ class PPO:
     def learn(self, updates: int) -> Iterator[Progress]:
         """Rollouts and updates by turns; gives what was reached after each."""
         for _ in range(check_count(updates, "updates")):
-            lam = self.lam(self._steps) if callable(self.lam) else self.lam
             rollout, returns = self._collect()
-            if lam and isinstance(self.matching, PolicyMatching):
+            if self.lam and isinstance(self.matching, PolicyMatching):
                 self.matching.see(rollout.observations[:-1][rollout.real])
-            self._update(rollout, lam)
+            self._update(rollout)
             yield Progress(self._steps, returns)
 
     def value(self, observations: Tensor) -> Tensor:
@@ -224,7 +218,7 @@ class PPO:
         values = self.value(observations.flatten(0, 1)).view(observations.shape[:2])
         return Rollout(observations, actions, log_taken, rewards, terminations, ends, real, values), returns
 
-    def _update(self, rollout: Rollout, lam: float) -> None:
+    def _update(self, rollout: Rollout) -> None:
         settings, real = self.settings, rollout.real
         advantage = advantages(rollout, settings.discount, settings.trace)
         aim = advantage + rollout.values[:-1]
@@ -232,14 +226,14 @@ class PPO:
         whole = Batch(*(column[real] for column in every))
         for _ in range(settings.epochs):
             order = torch.randperm(len(whole.actions), generator=self._source)
-            for part in order.tensor_split(settings.minibatches):
-                loss = self.loss(Batch(*(column[part] for column in whole)), lam)
+            for part in filter(len, order.tensor_split(settings.minibatches)):  # resets may leave too few for all
+                loss = self.loss(Batch(*(column[part] for column in whole)))
                 self._optimizer.zero_grad()
                 loss.backward()
                 nn.utils.clip_grad_norm_(self._parameters, settings.clip_gradient)
                 self._optimizer.step()
 
-    def loss(self, batch: Batch, lam: float) -> Tensor:
+    def loss(self, batch: Batch) -> Tensor:
         """Of one minibatch, a scalar; advantages are standardised within it."""
         log_pi, advantage = self.log_policy(batch.observations), batch.advantage
         if len(advantage) > 1:
@@ -249,4 +243,4 @@ class PPO:
         value = 0.5 * (self.value(batch.observations) - batch.aim).square().mean()
         entropy = -(log_pi.exp() * log_pi).sum(-1).mean()
         primary = clipped + self.settings.value * value - self.settings.entropy * entropy
-        return helped(primary, lam, self.matching, self.log_policy, batch.observations)
+        return helped(primary, self.lam, self.matching, self.log_policy, batch.observations)

@@ -22,7 +22,7 @@ from imm.control import PPO, PolicyMatching, PPOSettings, Visited, first_returns
 from imm.inducers import Kernel
 
 POSITIONS = [0, 2]  # of the cart and of the pole; 1 and 3 are their velocities
-LAM = 0.5
+LAM = 1.0
 
 
 def old_policy(positions):

@@ -77,17 +77,17 @@ def make(lam, seed=0, n_steps=256):
 
 
 def main(arguments=None):
-    """Trains with and without IMM and prints the mean return of 20 episodes."""
+    """Trains with and without IMM and prints the mean return of some episodes."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--quick", action="store_true", help="one seed, few steps: seconds")
     quick = parser.parse_args(arguments).quick
-    steps, seeds = (512, [0]) if quick else (8192, range(5))
-    for lam in (0.0, 0.5):
+    steps, seeds, episodes = (512, [0], 5) if quick else (8192, range(5), 20)
+    for lam in (0.0, 1.0):
         returns = []
         for seed in seeds:
             model, callback = make(lam, seed)
             model.learn(steps, callback)
-            returns.append(evaluate_policy(model, model.get_env(), n_eval_episodes=20, deterministic=False)[0])
+            returns.append(evaluate_policy(model, model.get_env(), n_eval_episodes=episodes, deterministic=False)[0])
         print(f"λ = {lam}: mean return after {steps} steps {np.mean(returns):.0f}, by seed {np.round(returns)}")
 
 

@@ -38,7 +38,7 @@ class TestStableBaselines3:
         example.main(["--quick"])
         none, imm = capsys.readouterr().out.splitlines()
         assert none.startswith("λ = 0.0: mean return after 512 steps ")
-        assert imm.startswith("λ = 0.5: ")
+        assert imm.startswith("λ = 1.0: ")
 
     def test_without_strength_it_is_theirs_to_the_bit(self, example):
         from stable_baselines3 import PPO

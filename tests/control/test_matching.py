@@ -154,12 +154,14 @@ def call(short=lambda o: o[:, 0], target=lambda s: HALF.repeat(len(s), 1), belie
         ),
         (
             call(belief=lambda s: (torch.zeros(len(s), 2, 4), torch.full((len(s), 2), 0.5))),
-            r"belief must give observations \[n, k, 3\] and weights \[n, k\] for n = 2 .* \(2, 2, 4\) and \(2, 2\)",
+            r"observations \[n, k, 3\] and weights \[n, k\], for n = 2 .* \(2, 2, 4\) and shape \(2, 2\)",
         ),
         (
             call(belief=lambda s: (torch.zeros(1, 2, 3), torch.full((1, 2), 0.5))),
-            r"for n = 2 short contexts, got shapes \(1, 2, 3\) and \(1, 2\)",
+            r"for n = 2 short contexts, got shape \(1, 2, 3\) and shape \(1, 2\)",
         ),
+        (call(belief=lambda s: (torch.zeros(2, 2, 3), torch.tensor(1.0))), r"got shape \(2, 2, 3\) and shape \(\)"),
+        (call(belief=lambda s: ([0.0], torch.ones(2, 1))), r"got a list and shape \(2, 1\)"),
         (
             lambda: IMMReinforce(Odd(BOX, TWO), nn.Linear(3, 5)).log_policy(torch.zeros(4, 3)),
             r"policy must give logits \[4, 2\], got shape \(4, 5\)",
@@ -174,6 +176,11 @@ def test_bad_parts_are_one_line(wrong, message):
     with pytest.raises(ValueError, match=message) as refused:
         wrong()
     assert "\n" not in str(refused.value)
+
+
+def test_a_target_of_another_kind():
+    with pytest.raises(TypeError, match=r"target must give a tensor \[n, actions\], got a list"):
+        call(target=lambda short: [[0.5, 0.5]] * 3)()
 
 
 def test_observations_as_tensors():

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Generator, Tensor, nn
 
-from imm.control.matching import PolicyMatching, helped
+from imm.control.matching import PolicyMatching, checked_lam, helped
 from imm.control.reinforce import reward_to_go, stepper
 from imm.control.worlds import World, drawn
-from imm.validation import check_count, check_fraction, check_not_negative
+from imm.validation import check_count, check_fraction
 
 if TYPE_CHECKING:
     from gymnasium import Env
@@ -79,9 +79,7 @@ class IMMReinforce:
         self.world = World(env.observation_space, env.action_space)
         self.log_policy = self.world.log_policy(policy)
         self.matching = matching
-        self.lam = check_not_negative(lam, "lam")
-        if self.lam and matching is None:
-            raise ValueError(f"lam is {lam}, but there is no matching: give one, or lam = 0")
+        self.lam = checked_lam(lam, matching)
         self.steps = check_count(steps, "steps")
         self.discount = check_fraction(discount, "discount")
         self._seed: int | None = check_count(seed, "seed", least=0)

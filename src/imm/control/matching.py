@@ -85,17 +85,20 @@ class PolicyMatching:
         believed, weights = self._believed(different, tuple(observations.shape[1:]))
         contexts = Contexts(torch.arange(weights.numel()).view_as(weights), weights)
         log_q = evaluate(lambda _, index: log_policy(believed.flatten(0, 1)[index]), first, contexts)
-        return functional.matching_loss(functional.induce(log_q, weights)[inverse], self.target(short))
+        target = self.target(short)
+        if not isinstance(target, Tensor):
+            raise TypeError(f"target must give a tensor [n, actions], got {shown(target)}")
+        return functional.matching_loss(functional.induce(log_q, weights)[inverse], target)
 
     def _believed(self, short: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """What the belief gives, checked: observations ``[n, k, *shape]`` and weights ``[n, k]``."""
         observations, weights = self.belief(short)
-        n, k = len(short), weights.shape[-1]
-        if weights.shape != (n, k) or observations.shape != (n, k, *shape):
+        n, tensors = len(short), isinstance(observations, Tensor) and isinstance(weights, Tensor)
+        if not tensors or weights.ndim != 2 or len(weights) != n or observations.shape != (*weights.shape, *shape):
             wanted = ", ".join(["n", "k", *map(str, shape)])
             raise ValueError(
-                f"belief must give observations [{wanted}] and weights [n, k] for n = {n} short contexts,"
-                f" got shapes {tuple(observations.shape)} and {tuple(weights.shape)}"
+                f"belief must give tensors, observations [{wanted}] and weights [n, k], for n = {n} short contexts,"
+                f" got {shown(observations)} and {shown(weights)}"
             )
         check_probabilities(weights, "the belief's weights")
         if self.columns is not None:
@@ -104,15 +107,23 @@ class PolicyMatching:
         return observations, weights
 
 
-def helped(
-    primary: Tensor, lam: float, matching: Callable[[Policy, Tensor], Tensor] | None, log_policy: Policy, at: Tensor
-) -> Tensor:
-    """``primary + λ · matching``   (Eq. main-objective); ``primary`` itself, untouched, where λ is 0."""
-    if lam == 0:
+Help = Callable[[Policy, Tensor], Tensor]
+"""A second loss from ``log π`` and visited observations: a :class:`PolicyMatching`, or a function of the user's."""
+
+
+def checked_lam(lam: float, help_with: Help | None) -> float:
+    """λ, if there is something that it is the factor of."""
+    if check_not_negative(lam, "lam") and help_with is None:
+        raise ValueError(f"lam is {lam}, but there is no matching: give one, or lam = 0")
+    return float(lam)
+
+
+def helped(primary: Tensor, lam: float, help_with: Help | None, log_policy: Policy, at: Tensor) -> Tensor:
+    """``primary + λ · help``   (Eq. main-objective); ``primary`` itself, untouched, where λ is 0."""
+    checked_lam(lam, help_with)
+    if lam == 0 or help_with is None:
         return primary
-    if matching is None:
-        raise ValueError(f"lam is {check_not_negative(lam, 'lam')}, but there is no matching: give one, or lam = 0")
-    return functional.objective(primary, matching(log_policy, at), lam)
+    return functional.objective(primary, help_with(log_policy, at), lam)
 
 
 def shown(given: Any) -> str:

@@ -4,15 +4,15 @@ The loss of a minibatch is ``clipped + value · c_v - entropy · c_e + λ · IMM
 the same random numbers, the same bits.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Generator, Tensor, nn
 
-from imm.control.matching import PolicyMatching, helped
-from imm.control.worlds import Policy, World, drawn
+from imm.control.matching import Help, PolicyMatching, checked_lam, helped
+from imm.control.worlds import World, drawn
 from imm.validation import check_count, check_fraction, check_not_negative
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ class PPO:
         policy: nn.Module,
         value: nn.Module,
         settings: PPOSettings | None = None,
-        matching: Callable[[Policy, Tensor], Tensor] | None = None,
+        matching: Help | None = None,
         lam: float = 0.0,
         seed: int = 0,
     ) -> None:
@@ -168,7 +168,7 @@ class PPO:
         self.log_policy = self.world.log_policy(policy)
         self._value = value
         self.matching = matching
-        self.lam = check_not_negative(lam, "lam")
+        self.lam = checked_lam(lam, matching)
         self._parameters = list({id(p): p for p in [*policy.parameters(), *value.parameters()]}.values())
         self._optimizer = torch.optim.Adam(self._parameters, lr=self.settings.rate, eps=1e-5)
         self._source = Generator().manual_seed(seed)

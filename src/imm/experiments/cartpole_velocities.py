@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from torch import Tensor
 
-    Loss = Callable[[Callable[[Tensor], Tensor], Tensor], Tensor]
+    from imm.control.matching import Help
 
 POSITIONS = [0, 2]
 """Of the cart and of the pole among an observation's numbers; the others are their velocities."""
@@ -32,7 +32,7 @@ def old_policy(sharpness: float) -> "Callable[[Tensor], Tensor]":
     return policy
 
 
-def help_of(settings: Settings, method: str, run: int) -> "Loss | None":
+def help_of(settings: Settings, method: str, run: int) -> "Help | None":
     """The second loss: none, the IMM risk, or the divergence from the old policy at each state (reverse KD)."""
     from functools import partial
 
@@ -114,7 +114,7 @@ STUDY = Study(
         "alpha": [4.0, 50.0],
         "n_contexts": 16,
         "memory": 1024,
-        "lams": {"none": 0.0, "imm": 0.5, "reverse-kd": 0.1},
+        "lams": {"none": 0.0, "imm": 1.0, "reverse-kd": 0.1},
         "envs": 8,
         "steps": 32,
         "rate": 3e-3,

@@ -114,7 +114,7 @@ STUDY = Study(
         "alpha": [4.0, 50.0],
         "n_contexts": 16,
         "memory": 1024,
-        "lams": {"none": 0.0, "imm": 1.0, "reverse-kd": 0.1},
+        "lams": {"none": 0.0, "imm": 1.0, "reverse-kd": 0.03},
         "envs": 8,
         "steps": 32,
         "rate": 3e-3,

@@ -1,7 +1,7 @@
 """Our study: a policy that never saw velocities helps to train one that does, on Gymnasium's cart-pole by PPO.
 
 The old policy is written by hand: it pushes where the pole leans, more surely the more it leans, and keeps the pole up
-for about 49 steps. A belief over the velocities at given positions is learned on the way: those of the last visited
+for about 50 steps. A belief over the velocities at given positions is learned on the way: those of the last visited
 states, the nearer their positions the likelier. ``docs/control.md`` says how λ was chosen.
 """
 
@@ -59,7 +59,10 @@ def pieces(settings: Settings) -> list[Row]:
 
 def run(settings: Settings, piece: Row) -> list[Row]:
     """The mean return of some episodes at each point of one training; the old policy needs none."""
-    import gymnasium
+    try:
+        import gymnasium
+    except ImportError:
+        raise ValueError("cartpole-velocities needs Gymnasium: pip install 'imm[control]'") from None
     import torch
     from torch import nn
 

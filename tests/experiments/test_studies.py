@@ -24,6 +24,7 @@ TINY = {
     "grid-quality": {"epochs": [2], "runs": 4},
     "grid-strength": {**grid_strength.STUDY.quick, "epochs": [2, 3], "steps": 2, "runs": 2, "size": 4},
     "grid-rivals": {"epochs": [2, 3], "runs": 4},
+    "cartpole-velocities": {"points": [64], "steps": 8, "runs": 2, "episodes": 2},
     "demo": {"runs": 2, "lams": [0.0, 1.0], "l2s": [1.0], "repeats": 1},
 }
 

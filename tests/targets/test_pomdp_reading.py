@@ -86,6 +86,11 @@ def test_comments_and_missing_spaces(tmp_path):
             HEAD.replace("states: 3", "states: 0") + BODY,
             "line 3: `states:` must be a number above 0 or different names, got '0'",
         ),
+        (
+            HEAD.replace("states: 3", "states: 9999999999") + BODY,
+            "2 actions, 9999999999 states and 2 observations need 199999999960000000002 entries, more than",
+        ),
+        (HEAD + BODY + "T: go : ²\nuniform\n", "line 14: '²' is not one of the 3 states"),
         (HEAD.replace("dark light", "dark dark") + BODY, "line 5: `observations:` must be .* got 'dark dark'"),
         (HEAD + BODY + "T: fly\nuniform\n", "line 14: 'fly' is not one of the 2 actions"),
         (HEAD + BODY + "T: go : 3\nuniform\n", "line 14: '3' is not one of the 3 states"),

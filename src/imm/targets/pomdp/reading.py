@@ -19,6 +19,9 @@ from imm.targets.pomdp.model import Floats, Pomdp
 ROUNDED = 1e-4
 """How far a row of probabilities may be from one: files print few digits."""
 
+MOST = 2**28
+"""How many entries of T or O a file may have: they are read into dense arrays, 2 GB at this size."""
+
 KINDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
 SETS = ("states", "actions", "observations")
 FIELDS = {
@@ -43,8 +46,14 @@ def read_pomdp(path: Path | str) -> Pomdp:
     missing = [kind for kind in ("discount", *SETS) if kind not in preamble]
     if missing:
         raise ValueError(f"{path} is not a .POMDP file: it has no line `{missing[0]}:`")
+    sizes = {kind: preamble[kind].size() for kind in SETS}
+    n, n_actions, n_seen = sizes.values()
+    if (needed := n_actions * n * max(n, n_seen)) > MOST:
+        raise ValueError(
+            f"{path}: {n_actions} actions, {n} states and {n_seen} observations need {needed} entries, more than the"
+            f" {MOST} that are read from a file; give Pomdp sparse matrices instead"
+        )
     names = {kind: preamble[kind].names() for kind in SETS}
-    n, n_actions, n_seen = (len(names[kind]) for kind in SETS)
     start = preamble["start"].belief(names["states"]) if "start" in preamble else np.full(n, 1 / n)
     tables = {"T": np.zeros((n_actions, n, n)), "O": np.zeros((n_actions, n, n_seen))}
     for entry in entries:
@@ -116,8 +125,13 @@ class _Entry:
             self.fail(f"`values:` must be reward or cost, got {' '.join(self.rest)!r}")
         return 1.0 if self.rest == ("reward",) else -1.0
 
+    def size(self) -> int:
+        """How many names there are, before any is made: a file may say any number."""
+        counted = len(self.rest) == 1 and self.rest[0].isdecimal() and int(self.rest[0]) > 0
+        return int(self.rest[0]) if counted else len(self.names())
+
     def names(self) -> Names:
-        if len(self.rest) == 1 and self.rest[0].isdigit() and int(self.rest[0]) > 0:
+        if len(self.rest) == 1 and self.rest[0].isdecimal() and int(self.rest[0]) > 0:
             return {str(i): i for i in range(int(self.rest[0]))}
         if not self.rest or len(set(self.rest)) != len(self.rest) or all(map(_is_number, self.rest)):
             self.fail(f"`{self.kind}:` must be a number above 0 or different names, got {' '.join(self.rest[:8])!r}")
@@ -128,7 +142,7 @@ class _Entry:
             return slice(None)
         if token in names:
             return names[token]
-        if token.isdigit() and int(token) < len(names):
+        if token.isdecimal() and int(token) < len(names):
             return int(token)
         return self.fail(f"{token!r} is not one of the {len(names)} {kind}")
 

@@ -55,8 +55,7 @@ def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
             any other is refused: it may be somebody's work.
         replaces: the name of a file that tells a folder of this kind.
     """
-    if path.exists() and not (path.is_dir() and ((path / replaces).exists() or not any(path.iterdir()))):
-        raise FileExistsError(f"{path} is there already and holds no {replaces}; name another folder")
+    check_replaceable(path, replaces)
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED))
     try:
@@ -68,3 +67,9 @@ def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
         new.rename(path)
     finally:
         shutil.rmtree(beside)
+
+
+def check_replaceable(path: Path, replaces: str) -> None:
+    """Refuses what :func:`whole_folder` would, for those who work long before they write."""
+    if path.exists() and not (path.is_dir() and ((path / replaces).exists() or not any(path.iterdir()))):
+        raise FileExistsError(f"{path} is there already and holds no {replaces}; name another folder")

@@ -22,6 +22,24 @@ def fitted(restricted=None, x=T.x, short=T.short, proba=None, lam=2.0, **setting
 REFERENCE = fitted(T.old)
 
 
+def test_without_short_columns_rows_with_near_answers_are_averaged():
+    """Q̂ at a row is a mean of Q over rows, Laplace weights over the old log-odds: in plain loops."""
+    model = fitted(proba=P, short=[], n_neighbors=None)
+    odds = np.log(P[:, 1] / P[:, 0])
+    z = (odds - odds.mean()) / odds.std()
+    q = model.predict_proba(T.x)
+    distance = 0.0
+    for t in range(len(z)):
+        weight = np.exp(-np.abs(z - z[t]))
+        induced = weight @ q / weight.sum()
+        distance += (P[t] * np.log(P[t] / induced)).sum() / len(z)
+    found = model.diagnostic()
+    assert found.with_imm == pytest.approx(distance, rel=1e-6)
+    assert found.with_imm < found.without
+    with pytest.raises(ValueError, match="which columns are short was not said"):
+        model.induced_predict_proba(T.x[:, :0])
+
+
 def test_it_helps_here():
     """The old model knows two of eight features from 2,000 rows."""
     alone = fitted(lam=0.0)

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from imm import __version__
-from imm.cli import demo, lm, ngram, report, reproduce
+from imm.cli import demo, fit, lm, ngram, report, reproduce
 
 app = typer.Typer(
     name="imm",
@@ -16,6 +16,8 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.command(name="demo")(demo.demo)
+app.command(name="fit")(fit.fit)
+app.command(name="predict")(fit.predict)
 app.command(name="reproduce")(reproduce.reproduce)
 app.command(name="report")(report.report)
 app.add_typer(ngram.app, name="ngram")
@@ -41,7 +43,7 @@ def main() -> None:
     """Runs the command; what a person got wrong is one line on standard error, and exit code 2."""
     try:
         app()
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ImportError) as error:
         typer.echo(f"imm: {error}", err=True)
         sys.exit(2)
     except RuntimeError as error:  # torch has no class of its own for this

@@ -34,6 +34,21 @@ def bar(label: str) -> Iterator[Report]:
 
 
 @contextmanager
+def counting(label: str) -> Iterator[Report]:
+    """The same where nothing is kept: Ctrl-C is answered with that."""
+    columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+    console = Console(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
+        task = progress.add_task(label, total=None)
+        try:
+            yield lambda done, total: progress.update(task, completed=done, total=total)
+        except KeyboardInterrupt:
+            progress.stop()
+            typer.echo("interrupted; nothing was written", err=True)
+            raise typer.Exit(130) from None
+
+
+@contextmanager
 def reading(label: str) -> Iterator[Report]:
     """Shows how much of a file was read, while it is read and in a terminal only."""
     columns = "{task.description}", BarColumn(), DownloadColumn(), TimeElapsedColumn(), TimeRemainingColumn()

@@ -19,9 +19,10 @@ from imm.experiments import (
     lstm_perplexity,
     lstm_strength,
     lstm_variants,
+    tabular_rivals,
 )
 from imm.experiments.runner import reproduce
-from imm.experiments.study import Figure, Map, Row, Settings, Study
+from imm.experiments.study import Figure, Map, Row, Scorecard, Settings, Study
 from imm.files import write_whole
 
 STUDIES = (
@@ -42,8 +43,9 @@ STUDIES = (
     grid_quality.STUDY,
     grid_strength.STUDY,
     grid_rivals.STUDY,
+    tabular_rivals.STUDY,
     cartpole_velocities.STUDY,
 )
 """What ``imm reproduce --list`` names, in that order; ``imm demo`` runs one more, :mod:`imm.experiments.demo`."""
 
-__all__ = ["STUDIES", "Figure", "Map", "Row", "Settings", "Study", "reproduce", "write_whole"]
+__all__ = ["STUDIES", "Figure", "Map", "Row", "Scorecard", "Settings", "Study", "reproduce", "write_whole"]

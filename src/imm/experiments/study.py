@@ -53,6 +53,29 @@ class Map:
 
 
 @dataclass(frozen=True)
+class Scorecard:
+    """How rows become a coloured table: one line for each cell, one column for each method.
+
+    Attributes:
+        panels: the keys that tell the panels apart.
+        lines: the keys that name a line.
+        columns: the key that names a column.
+        value: the figure that is printed and decides the colour: green above 0, red below.
+        marked: the key whose value is marked.
+        marks: which of its values, and how.
+        note: what a reader of the figure must know.
+    """
+
+    panels: tuple[str, ...]
+    lines: tuple[str, ...]
+    columns: str
+    value: str
+    marked: str
+    marks: Mapping[str, str]
+    note: str
+
+
+@dataclass(frozen=True)
 class Study:
     """One table or figure.
 
@@ -79,7 +102,7 @@ class Study:
     run: Callable[..., Sequence[Row]]
     summarise: Callable[[Sequence[Row]], Sequence[Row]] | None = None
     paper: Sequence[Row] | None = None
-    figure: Figure | Map | None = None
+    figure: Figure | Map | Scorecard | None = None
     continues: bool = False
 
     def with_options(self, quick: bool = False, runs: int | None = None, seed: int | None = None) -> Settings:

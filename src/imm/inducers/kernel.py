@@ -113,6 +113,10 @@ class Kernel:
         return Contexts(every.index.gather(1, column), every.weights.new_full(column.shape, 1 / k))
 
 
+FEW = 1000
+"""Short contexts up to which neighbours are not looked up in parallel: to start threads would take longer."""
+
+
 class _Neighbors:
     """The nearest rows, by a k-d tree over a space in which the kernel's distance is the L1 or L2 norm."""
 
@@ -147,9 +151,9 @@ class _Neighbors:
 
     def find(self, short: Tensor) -> Tensor:
         """``[n, k]`` row numbers, nearest first."""
-        _, index = self._tree.query(
-            self._embed(short.cpu().numpy()), k=self._k, p=self._order, eps=self._kernel.slack, workers=-1
-        )
+        workers = -1 if len(short) > FEW else 1
+        points = self._embed(short.cpu().numpy())
+        _, index = self._tree.query(points, k=self._k, p=self._order, eps=self._kernel.slack, workers=workers)
         return torch.from_numpy(np.asarray(index, dtype=np.int64).reshape(len(short), self._k)).to(short.device)
 
 

@@ -27,9 +27,8 @@ def write_page(folder: Path) -> Path:
             sections.append(_section(path))
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise ValueError(f"{path} is not a result of `imm reproduce`: {error!r}") from None
-    environment = Environment(loader=PackageLoader("imm.report"), autoescape=select_autoescape(default=True))
     target = folder / "index.html"
-    write_whole(target, environment.get_template("page.html").render(sections=sections))
+    write_whole(target, environment().get_template("page.html").render(sections=sections))
     return target
 
 
@@ -47,11 +46,15 @@ def _section(path: Path) -> dict[str, Any]:
         "settings": json.dumps(result["settings"], indent=1, ensure_ascii=False),
         "seconds": result["seconds"],
         "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
-        "figure": _picture(drawing) if drawing.exists() else "",
+        "figure": picture(drawing.read_bytes(), result["name"]) if drawing.exists() else "",
     }
 
 
-def _picture(path: Path) -> Markup:
+def picture(svg: bytes, about: str) -> Markup:
     """An image element with the drawing inside: as an image, nothing in the drawing can run."""
-    content = b64encode(path.read_bytes()).decode()
-    return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(path.parent.name, content)
+    return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(about, b64encode(svg).decode())
+
+
+def environment() -> Environment:
+    """Where templates are, and that what they show is escaped."""
+    return Environment(loader=PackageLoader("imm.report"), autoescape=select_autoescape(default=True))

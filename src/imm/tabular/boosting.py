@@ -169,7 +169,7 @@ class Trees(BaseEstimator, ABC):  # type: ignore[misc]
         self.n_threads = n_threads
 
     def folds(self, n: int) -> tuple[int, int]:
-        """Five, dealt twice where rows are few."""
+        """Five, dealt twice where rows are few: once chooses worse."""
         return 5, 2 if n <= 400 else 1
 
     def prepare(self, problem: Problem, seed: int = 0) -> "Growing":
@@ -224,6 +224,7 @@ class Growing:
     def __init__(self, engine: Trees, problem: Problem, seed: int) -> None:
         self.engine, self.problem, self.seed = engine, problem, seed
         self.offset = _offset(problem)
+        self._begin = self.offset if problem.offset is None else problem.offset
 
     def solve(self, l2: float, lam: float, start: Any = None, precise: bool = True) -> TreesFit:  # noqa: ARG002
         """All trees; nothing is begun from ``start``."""
@@ -238,7 +239,7 @@ class Growing:
             objective = Objective(problem, drawn, lam)
 
             def gradients(raw: Array, objective: Objective = objective) -> tuple[Array, Array]:
-                return objective(raw + self.offset)
+                return objective(raw + self._begin)
 
             n_trees = min(every, engine.n_trees - begin)
             booster = engine.grow(booster, x, gradients, n_trees, problem.n_outputs, l2)
@@ -246,7 +247,9 @@ class Growing:
 
 
 def _offset(problem: Problem) -> Array:
-    """Where boosting begins: the mean, or the classes' frequencies."""
+    """Where boosting begins: the mean, or the classes' frequencies; 0 where the model is added to other scores."""
+    if problem.offset is not None:
+        return np.zeros(problem.n_outputs)
     share = problem.weight / problem.weight.sum()
     if not problem.n_classes:
         return np.array([share @ problem.y])

@@ -87,10 +87,10 @@ def folds(strata: Array, n_splits: int, n_repeats: int, seed: int) -> list[tuple
 class Search:
     """Mean losses of strengths, each computed once, begun where a near one ended."""
 
-    def __init__(self, folds: Sequence[Fold], n: int) -> None:
+    def __init__(self, folds: Sequence[Fold], n: int, losses: dict[tuple[float, float], Array]) -> None:
         self._folds, self._n = folds, n
         self._last: list[Any] = [None] * len(folds)
-        self.losses: dict[tuple[float, float], Array] = {}
+        self.losses = losses
 
     def __call__(self, l2: float, lam: float) -> Array:
         """The loss of each row, averaged over the folds that held it out, ``[n]``."""
@@ -111,6 +111,7 @@ def choose(
     weight: Array,
     l2s: Sequence[float],
     lams: Sequence[float],
+    known: dict[float, Array] | None = None,
 ) -> Choice:
     """λ and l2 by their losses on held-out rows, with λ = 0 unless the old model is seen to help.
 
@@ -128,8 +129,9 @@ def choose(
         weight: ``[n]``, of the rows.
         l2s: candidates for the penalty, ascending.
         lams: candidates for λ, ascending.
+        known: the rows' losses at the first λ by penalty, as far as they are known; others are added.
     """
-    search = Search(folds, len(weight))
+    search = Search(folds, len(weight), {(l2, lams[0]): losses for l2, losses in (known or {}).items()})
 
     def mean(l2: float, lam: float) -> float:
         losses = search(l2, lam)
@@ -138,6 +140,8 @@ def choose(
 
     for l2 in reversed(l2s):
         mean(l2, lams[0])
+    if known is not None:
+        known.update({l2: search(l2, lams[0]) for l2 in l2s})
     at = int(np.argmin([mean(l2, lams[0]) for l2 in l2s]))
     best = dict.fromkeys(lams, at)
     positive = lams[1:]

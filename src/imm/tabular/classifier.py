@@ -25,7 +25,9 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
         short_features: the columns the old model sees, in its order: names, numbers, a mask, or a callable that is
             given ``X`` and answers one of these. If None: the columns the old model names in ``feature_names_in_``;
             those that old data has in common with ``X``; else all columns. If all columns are short, an average
-            over rows with the same ones is the new model itself, and IMM is reverse knowledge distillation.
+            over rows with the same ones is the new model itself, and IMM is reverse knowledge distillation. Empty,
+            with old answers given to :meth:`fit`: nobody knows which columns the old model saw; the average is then
+            over rows for which it gave near answers.
         restricted_model: the old model: a fitted classifier; a callable, short features to probabilities; the path
             of an ONNX file (needs ``imm[onnx]``); old data ``(X_old, y_old)``, from which a linear one is fitted;
             an estimator that is not fitted, or None for a linear one: it is then fitted on the short columns of the

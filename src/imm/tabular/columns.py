@@ -30,9 +30,7 @@ def column_numbers(wanted: Any, X: Any, names: Sequence[str] | None, n_features:
     if isinstance(wanted, slice):
         wanted = list(range(n_features))[wanted]
     given = [wanted] if isinstance(wanted, str | int | np.integer) else list(wanted)
-    if not given:
-        raise ValueError("short_features is empty: the old model must see at least one column")
-    if all(isinstance(value, bool | np.bool_) for value in given):
+    if given and all(isinstance(value, bool | np.bool_) for value in given):
         if len(given) != n_features:
             raise ValueError(f"short_features has {len(given)} booleans, but the table has {n_features} columns")
         return np.flatnonzero(np.array(given, dtype=bool))

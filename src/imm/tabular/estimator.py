@@ -144,6 +144,8 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
                     " given; put them into X as a column of their own and name it in short_features"
                 )
             return source, self._setup.task.given(answers, len(X))
+        if not len(self.short_features_):
+            raise ValueError("short_features is empty: the old model must see a column, if its answers are not given")
         return source, None if source.model is None else source.ask(X, self._setup.task)
 
     def _distinct_rows(self, x: Array, y: Array, weight: Array, source: Source | None, values: Array | None) -> Data:
@@ -195,6 +197,8 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         """The full model averaged over the extended contexts of rows ``X``, the training rows if None."""
         check_is_fitted(self)
         setup, width = self._setup, len(self.short_features_)
+        if not width:
+            raise ValueError("there is no induced model to ask: which columns are short was not said")
         values = np.asarray(short, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != width:
             raise ValueError(f"short must be a table with the {width} short columns, got shape {values.shape}")

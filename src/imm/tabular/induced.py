@@ -40,7 +40,7 @@ def distance(setup: Setup, fit: Fitted, problem: Problem) -> float:
 def induced_at(setup: Setup, fit: Fitted, x: Array, weight: Array, asked: Array) -> Array:
     """Q̂ at other short contexts: the short columns of ``asked``, ``[T, d]``, with extended contexts of rows ``x``."""
     short = _all_short(setup, x)
-    return _induced(setup, fit, x, asked, setup.pairs(x, weight, short, asked[:, short]))
+    return _induced(setup, fit, x, asked, setup.pairs(x[:, short], weight, bool(short.all()), asked[:, short]))
 
 
 def _all_short(setup: Setup, x: Array) -> Array:

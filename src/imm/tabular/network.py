@@ -110,13 +110,18 @@ class Training:
         self._x = torch.from_numpy(problem.x.astype(np.float32))
         self._weight = torch.from_numpy((problem.weight / problem.weight.mean()).astype(np.float32))
         self._short = torch.from_numpy(problem.short)
-        self._mean, self._scale, target = 0.0, 1.0, problem.target
+        self._mean, self._scale, target, offset = 0.0, 1.0, problem.target, problem.offset
+        self._offset = None
         if problem.n_classes:
+            if offset is not None:
+                logits = offset if problem.n_outputs > 1 else np.hstack([np.zeros_like(offset), offset])
+                self._offset = torch.from_numpy(logits.astype(np.float32))
             self._y = torch.from_numpy(np.eye(problem.n_classes, dtype=np.float32)[problem.y])
         else:
-            self._mean = float(np.average(problem.y, weights=problem.weight))
-            self._scale = float(np.average((problem.y - self._mean) ** 2, weights=problem.weight)) ** 0.5 or 1.0
-            self._y = torch.from_numpy(((problem.y - self._mean) / self._scale).astype(np.float32))[:, None]
+            y = problem.y if offset is None else problem.y - offset[:, 0]
+            self._mean = float(np.average(y, weights=problem.weight))
+            self._scale = float(np.average((y - self._mean) ** 2, weights=problem.weight)) ** 0.5 or 1.0
+            self._y = torch.from_numpy(((y - self._mean) / self._scale).astype(np.float32))[:, None]
             target = None if target is None else (target - self._mean) / self._scale
         self._target = None if target is None else torch.from_numpy(target.astype(np.float32))
         self._draw = (
@@ -148,7 +153,9 @@ class Training:
 
     def _loss(self, module: nn.Module, rows: Tensor, lam: float, generator: Generator) -> Tensor:
         weight = self._weight[rows]
-        loss = (weight * self._by_row(module(self._x[rows]), self._y[rows])).mean()
+        out = module(self._x[rows])
+        by_row = self._by_row(out if self._offset is None else out + self._offset[rows], self._y[rows])
+        loss = (weight * by_row).mean()
         if not lam or self._draw is None or self._target is None:
             return loss
         context = self._draw.code[rows]

@@ -23,6 +23,7 @@ class Problem:
         short: ``[d]``, which columns the old model sees.
         pairs: the extended contexts of each short one; None where there is no old model to match.
         target: P̂ at each short context of ``pairs``, ``[T, n_classes]``; ``[T, 1]`` for regression.
+        offset: ``[n, n_outputs]``, scores that the model's are added to in the loss of the rows; 0 if None.
     """
 
     x: Array
@@ -32,6 +33,7 @@ class Problem:
     short: NDArray[np.bool_]
     pairs: Pairs | None = None
     target: Array | None = None
+    offset: Array | None = None
 
     @property
     def n_outputs(self) -> int:
@@ -66,11 +68,13 @@ class Solver(Protocol):
         ...
 
 
-class Engine(Protocol):
-    """A kind of full model."""
+class Trainer(Protocol):
+    """What trains a full model."""
 
-    l2s: tuple[float, ...]
-    """Candidates for its penalty; one if it has none."""
+    @property
+    def l2s(self) -> tuple[float, ...]:
+        """Candidates for its penalty; one if it has none."""
+        ...
 
     def folds(self, n: int) -> tuple[int, int]:
         """Into how many folds ``n`` rows are dealt to choose strengths, and how often."""
@@ -79,6 +83,10 @@ class Engine(Protocol):
     def prepare(self, problem: Problem, seed: int) -> Solver:
         """All that is computed once for every strength."""
         ...
+
+
+class Engine(Trainer, Protocol):
+    """A kind of full model, which can be stored."""
 
     def restore(self, arrays: dict[str, Array], n_features: int, n_classes: int) -> Fitted:
         """The reverse of :meth:`Fitted.arrays`."""

@@ -34,9 +34,9 @@ def distinct(*columns: Array, also: Array | None = None) -> Distinct:
         columns: what is compared, and what the order of ``first`` depends on.
         also: compared too, but the order depends on it only where all else is equal.
     """
-    key = _hash(columns)
+    key = _hash(columns, np.full(len(columns[0]), 0x9E3779B97F4A7C15, dtype=np.uint64))
     both = columns if also is None else (*columns, also)
-    keys = np.stack([key, _hash(both)]) if also is not None else key[None]
+    keys = key[None] if also is None else np.stack([key, _hash((also,), key.copy())])
     order = np.lexsort(keys[::-1])
     new = np.append(True, (keys[:, order[1:]] != keys[:, order[:-1]]).any(0))
     first = order[new]
@@ -50,9 +50,8 @@ def distinct(*columns: Array, also: Array | None = None) -> Distinct:
     return Distinct(first, code.ravel())
 
 
-def _hash(columns: tuple[Array, ...]) -> NDArray[np.uint64]:
-    """One number a row; one column at a time, so that memory stays that of a column."""
-    key = np.full(len(columns[0]), 0x9E3779B97F4A7C15, dtype=np.uint64)
+def _hash(columns: tuple[Array, ...], key: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """One number a row, from ``key`` on; one column at a time, so that memory stays that of a column."""
     for block in columns:
         for column in np.reshape(block, (len(block), -1)).T:
             bits = (column.astype(np.float64) + 0.0).view(np.uint64)  # + 0.0: -0 is 0

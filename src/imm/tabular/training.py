@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from imm.tabular.choosing import LAMS, Choice, choose, folds
 from imm.tabular.contexts import Pairs, find_pairs
-from imm.tabular.problem import Engine, Fitted, Problem, Solver
+from imm.tabular.problem import Fitted, Problem, Solver, Trainer
 from imm.tabular.restricted import Old
 from imm.tabular.rows import Array
 from imm.tabular.tasks import Task
@@ -63,7 +63,7 @@ class Setup:
     """All settings of a fit but the strengths."""
 
     task: Task
-    engine: Engine
+    engine: Trainer
     short: NDArray[np.bool_]
     keep_old: bool
     n_neighbors: int | None
@@ -88,7 +88,9 @@ class Setup:
         short = np.append(self.short, np.ones(x.shape[1] - len(self.short), dtype=bool))
         problem = Problem(x, data.y[train], weight, self.task.n_classes, short)
         if matching and known is not None:
-            pairs = self.pairs(x, weight, short)
+            # Without short columns the old model's own word is the short context.
+            contexts = x[:, short] if short.any() else self.task.old_features(known).astype(x.dtype)
+            pairs = self.pairs(contexts, weight, bool(short.all()))
             some = pairs.code >= 0
             code, mass = pairs.code[some], weight[some]
             sums = [np.bincount(code, weights=mass * column) for column in known[some].T]
@@ -96,50 +98,52 @@ class Setup:
             problem = replace(problem, pairs=pairs, target=target)
         return scaling, problem, scaling(self.with_old(data.x[test], unknown))
 
-    def pairs(self, x: Array, weight: Array, short: NDArray[np.bool_], asked: Array | None = None) -> Pairs:
-        """The extended contexts among rows ``x``; among some of them, drawn by the seed, if they are very many."""
-        n = len(x)
+    def pairs(self, contexts: Array, weight: Array, alone: bool = False, asked: Array | None = None) -> Pairs:
+        """The extended contexts of short ones, ``[n, ...]``; of some, drawn by the seed, if they are very many."""
+        n = len(contexts)
         some = np.arange(n)
         if n > MATCHED:
             some = np.sort(np.random.default_rng(self.seed).choice(n, MATCHED, replace=False))
-        found = find_pairs(
-            x[some][:, short] if n > MATCHED else x[:, short],
-            weight[some].astype(x.dtype),
-            self.n_neighbors,
-            self.alpha,
-            bool(short.all()),
-            asked,
-        )
+            contexts = contexts[some]
+        found = find_pairs(contexts, weight[some].astype(contexts.dtype), self.n_neighbors, self.alpha, alone, asked)
         return found if n <= MATCHED else found.among(some, n)
 
-    def train(self, data: Data, l2: float, lam: float) -> tuple[Scaling, Fitted, Problem]:
+    def train(self, data: Data, l2: float, lam: float, matching: bool = True) -> tuple[Scaling, Fitted, Problem]:
         """The full model of all rows."""
-        scaling, problem, _ = self.problem(data, np.arange(len(data.x)), np.arange(0), matching=lam != 0)
+        scaling, problem, _ = self.problem(data, np.arange(len(data.x)), np.arange(0), matching and lam != 0)
         return scaling, self.engine.prepare(problem, self.seed).solve(l2, lam), problem
 
-    def choose(self, data: Data, l2: float | None) -> tuple[float, Choice]:
+    def choose(
+        self,
+        data: Data,
+        l2: float | None,
+        lams: tuple[float, ...] = LAMS,
+        matching: bool = True,
+        known: dict[float, Array] | None = None,
+    ) -> tuple[float, Choice]:
         """λ for all rows, and what cross-validation found on some: all of them, if they are not too many."""
-        n = len(data.x)
-        some = data.order
-        if n > ENOUGH:
-            some = some[np.random.default_rng(self.seed).permutation(n)[:ENOUGH]]
-        splits, repeats = self.engine.folds(len(some))
-        made = [
-            Held(self, data, some[train], some[test])
-            for train, test in folds(data.y[some], min(splits, len(some)), repeats, self.seed)
-        ]
-        found = choose(made, data.weight, self.engine.l2s if l2 is None else (l2,), LAMS)
+        l2s = self.engine.l2s if l2 is None else (l2,)
+        found = choose(self.held(data, matching), data.weight, l2s, lams, known)
         # λ n is what the old model counts for, in rows: the same for all rows as for those it was chosen on.
-        return found.lam * len(some) / n, found
+        return found.lam * min(1.0, ENOUGH / len(data.x)), found
+
+    def held(self, data: Data, matching: bool = True) -> list["Held"]:
+        """The folds on which strengths are chosen: of all rows, or of some where they are very many."""
+        some = data.order
+        if len(some) > ENOUGH:
+            some = some[np.random.default_rng(self.seed).permutation(len(some))[:ENOUGH]]
+        splits, repeats = self.engine.folds(len(some))
+        found = folds(data.y[some], min(splits, len(some)), repeats, self.seed)
+        return [Held(self, data, some[train], some[test], matching) for train, test in found]
 
 
 class Held:
     """A fold: see :class:`imm.tabular.choosing.Fold`."""
 
-    def __init__(self, setup: Setup, data: Data, train: Rows, test: Rows) -> None:
+    def __init__(self, setup: Setup, data: Data, train: Rows, test: Rows, matching: bool = True) -> None:
         self.test = test
-        self._task, self._y = setup.task, data.y[test]
-        _, problem, self._x = setup.problem(data, train, test)
+        self._task, self.y = setup.task, data.y[test]
+        _, problem, self.x = setup.problem(data, train, test, matching)
         self._solver: Solver = setup.engine.prepare(problem, setup.seed)
 
     def solve(self, l2: float, lam: float, start: Any) -> Any:
@@ -148,4 +152,4 @@ class Held:
 
     def losses(self, fit: Fitted) -> Array:
         """Of the test rows."""
-        return self._task.losses(fit.scores(self._x), self._y)
+        return self._task.losses(fit.scores(self.x), self.y)

@@ -1,7 +1,7 @@
 """IMM in Stable-Baselines3's PPO: a cart-pole policy is helped by an old one that never saw velocities.
 
     pip install 'imm[control]' stable-baselines3
-    python examples/stable_baselines3_ppo.py [--quick]
+    python examples/control/stable_baselines3_ppo.py [--quick]
 
 PPO maximises ``ent_coef`` times what a policy's ``evaluate_actions`` gives as its entropy. So a policy that takes
 ``λ · IMM`` off there, in a PPO with ``ent_coef=1``, is trained with IMM, and Stable-Baselines3 stays as it is. In its

@@ -1,4 +1,4 @@
-"""The examples run, each in its quick form."""
+"""The examples of control run, each in its quick form."""
 
 import importlib.util
 import re
@@ -10,7 +10,7 @@ from PIL import Image
 
 pytest.importorskip("gymnasium", reason="the extra [control] is not installed")
 
-FOLDER = Path(__file__).parents[1] / "examples"
+FOLDER = Path(__file__).parents[2] / "examples" / "control"
 
 
 def load(name):
@@ -63,7 +63,7 @@ class TestStableBaselines3:
 
 def test_the_code_on_the_page_runs(capsys):
     """What ``docs/control.md`` shows for users' own worlds, one block after the other."""
-    page = (FOLDER.parent / "docs" / "control.md").read_text().split("# Your own world\n", 1)[1]
+    page = (FOLDER.parents[1] / "docs" / "control.md").read_text().split("# Your own world\n", 1)[1]
     known = {}
     for code in re.findall(r"```python\n(.*?)```", page, re.S):
         exec(compile(code, "control.md", "exec"), known)

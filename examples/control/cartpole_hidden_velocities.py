@@ -1,7 +1,7 @@
 """An old cart-pole policy that never saw velocities helps to train one that sees everything.
 
     pip install 'imm[control]'
-    python examples/cartpole_hidden_velocities.py [--quick] [--seeds 5] [--out cartpole.png]
+    python examples/control/cartpole_hidden_velocities.py [--quick] [--seeds 5] [--out cartpole.png]
 
 The old policy knows the positions of cart and pole. The new one is trained by PPO so that, averaged over the velocities
 that may go with given positions, it agrees with the old one. Which velocities those are is learned on the way, from the

@@ -1,0 +1,190 @@
+"""``imm fit``: from files to a model, and to what can be said of it."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from imm.tabular.classifier import IMMClassifier
+from imm.tabular.encoding import Encoding, typed
+from imm.tabular.engines import engine_for
+from imm.tabular.evaluating import Problem, Progress, compare, evaluate
+from imm.tabular.kinds import Column, find_kinds
+from imm.tabular.labels import Label, find_label
+from imm.tabular.old_source import OldData, OldOnnx, OldScore, OldSource, number_task, shared_columns
+from imm.tabular.reading import Frame, read_table
+from imm.tabular.regressor import IMMRegressor
+from imm.tabular.saved import Saved
+from imm.tabular.verdict import helped, summarise, verdict
+
+RIVALS = ("stacking", "interpolation", "offset", "reverse-kd", "label-smoothing")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a person asks for; the options of ``imm fit``."""
+
+    new: Path
+    label: str
+    old_data: Path | None = None
+    old_model: Path | None = None
+    old_features: tuple[str, ...] = ()
+    old_score: str | None = None
+    positive: str | None = None
+    task: str | None = None
+    model: str = "linear"
+    keep_old: bool = False
+    rivals: bool = False
+    seed: int = 0
+
+    def check(self) -> None:
+        """Refuses options that contradict one another, before anything is read."""
+        given = [name for name in ("old_data", "old_model", "old_score") if getattr(self, name) is not None]
+        options = [f"--{name.replace('_', '-')}" for name in given]
+        if not given:
+            raise ValueError("where is the old model? Give --old-data, --old-model or --old-score")
+        if len(given) > 1:
+            raise ValueError(f"give one of {' and '.join(options)}, not {len(given)}")
+        if self.old_model is not None and not self.old_features:
+            raise ValueError("--old-model needs --old-features: the columns that it sees, in its order, as a,b,c")
+        if self.old_features and self.old_data is not None:
+            raise ValueError("--old-features is not needed with --old-data: the shared columns are its features")
+        if self.positive is not None and self.old_score is None:
+            raise ValueError("--positive says what --old-score means, which is not given")
+        for option, names in (("--old-score", [self.old_score]), ("--old-features", self.old_features)):
+            if self.label in names:
+                raise ValueError(f"{option} names the label {self.label!r}: it is what the old model predicts")
+        if self.task not in (None, "classification", "regression"):
+            raise ValueError(f"--task must be classification or regression, got {self.task!r}")
+        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**31:
+            raise ValueError(f"--seed must be from 0 to {2**31 - 1}, got {self.seed}")
+        if self.model not in ("linear", "mlp", "lightgbm", "xgboost"):
+            raise ValueError(f"--model must be linear, mlp, lightgbm or xgboost, got {self.model!r}")
+        engine_for(self.model)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The model, and the record of how it came about."""
+
+    saved: Saved
+    record: dict[str, Any]
+
+
+def fit(request: Request, progress: Progress) -> Outcome:
+    """Reads, compares by nested cross-validation, and trains on all new rows."""
+    begin = time.perf_counter()
+    request.check()
+    new = read_table(request.new)
+    label = find_label(new, request.label, request.task)
+    every = find_kinds(new, [name for name in new.names if name not in (request.label, request.old_score)])
+    columns = [column for column in every if column.kind != "left out"]
+    if not columns:
+        reasons = "; ".join(f"{column.name}: {column.note}" for column in every[:5])
+        raise ValueError(f"{new.path} has no column to learn from besides the label ({reasons or 'it has no other'})")
+    source, short = _old_source(request, new, label, columns)
+    old = source.ask(new, label)
+    problem = Problem(
+        columns, typed(new, columns), label.of(new), old, short, number_task(label), request.model, request.seed
+    )
+    ours = "imm-stacking" if request.keep_old else "imm"
+    scores = evaluate(problem, ["full-only", "old-only", *(RIVALS if request.rivals else ()), ours], progress)
+    encoding = Encoding.fit(columns, problem.values)
+    estimator = _train(problem, encoding, request.keep_old)
+    words = verdict(scores, ours, estimator.lam_)
+    diagnostic = estimator.diagnostic()
+    record = {
+        "format": 1,
+        "title": f"Does the old model help to predict {label.name}?",
+        "settings": {name: str(value) if isinstance(value, Path) else value for name, value in asdict(request).items()},
+        "verdict": words,
+        "helped": helped(compare(scores, ours, "full-only")),
+        "method": ours,
+        "task": "regression" if label.classes is None else "classification",
+        "classes": label.classes and list(label.classes),
+        "n": len(new),
+        "folds": scores.n_folds,
+        "repeats": scores.n_repeats,
+        "lam": estimator.lam_,
+        "l2": estimator.l2_,
+        "lams_in_splits": [float(lam) for lam in scores.lams],
+        "old": source.words(),
+        "short": list(short),
+        "distance": {"without": diagnostic.without, "with_imm": diagnostic.with_imm},
+        "rows": summarise(scores),
+        "splits": {method: {m: list(map(float, v)) for m, v in by.items()} for method, by in scores.by.items()},
+        "columns": _columns(every, encoding, short),
+        "notes": _notes(columns, short, scores.by["old-only"]),
+        "seconds": round(time.perf_counter() - begin, 1),
+        "versions": {name: version(name) for name in ("imm", "torch", "numpy", "scikit-learn", "polars")},
+    }
+    return Outcome(Saved(label, encoding, estimator, source if request.keep_old else None), record)
+
+
+def _old_source(
+    request: Request, new: Frame, label: Label, columns: Sequence[Column]
+) -> tuple[OldSource, tuple[str, ...]]:
+    """The old model, and which of the new columns it sees."""
+    names = [column.name for column in columns]
+    if request.old_data is not None:
+        old = read_table(request.old_data)
+        shared = shared_columns(new, old, columns, label.name)
+        source: OldSource = OldData.fit(old, label, shared, request.model, request.seed)
+        return source, tuple(column.name for column in shared if column.name in names)
+    for name in request.old_features:
+        if name not in new.names:
+            raise ValueError(f"{new.path} has no column {name!r} (--old-features); it has {', '.join(new.names[:30])}")
+    short = tuple(name for name in request.old_features if name in names)
+    if request.old_features and not short:
+        raise ValueError(f"of --old-features {', '.join(request.old_features)} none can be used: they do not vary")
+    if request.old_model is not None:
+        return OldOnnx(request.old_model, request.old_features), short
+    assert request.old_score is not None
+    positive = 0 if label.classes is None else label.positive(request.positive)
+    return OldScore(request.old_score, positive), short
+
+
+def _train(problem: Problem, encoding: Encoding, keep_old: bool) -> Any:
+    """The estimator of all rows; a kept old model is one more short column."""
+    x, short = encoding(problem.values), encoding.of(problem.short)
+    if keep_old:
+        kept = problem.task.old_features(problem.old)
+        x, short = np.hstack([x, kept]), np.append(short, np.ones(kept.shape[1], dtype=bool))
+    settings: dict[str, Any] = {
+        "model": problem.model,
+        "short_features": np.flatnonzero(short),
+        "random_state": problem.seed,
+    }
+    if problem.task.n_classes:
+        return IMMClassifier(**settings).fit(x, problem.y, restricted_proba=problem.old)
+    return IMMRegressor(**settings).fit(x, problem.y, restricted_pred=problem.old[:, 0])
+
+
+def _columns(every: Sequence[Column], encoding: Encoding, short: Sequence[str]) -> list[dict[str, str]]:
+    words = {code.column.name: code.words() for code in encoding.codes}
+    return [
+        {
+            "column": column.name,
+            "role": "left out" if column.kind == "left out" else "short" if column.name in short else "new",
+            "treatment": words.get(column.name, column.note),
+        }
+        for column in every
+    ]
+
+
+def _notes(columns: Sequence[Column], short: Sequence[str], old: Any) -> list[str]:
+    notes = [f"{column.name}: {column.note}" for column in columns if column.note]
+    if not short:
+        notes.append(
+            "Which columns the old model sees was not said (--old-features): rows for which its score is near are"
+            " taken to be alike to it."
+        )
+    elif len(short) == len(columns):
+        notes.append("The old model sees every column: nothing is new, and IMM is then reverse distillation.")
+    if "AUC" in old and np.nanmean(old["AUC"]) < 0.45:
+        notes.append("The old model ranks the rows backwards (AUC below 0.5): is the right class meant?")
+    return notes

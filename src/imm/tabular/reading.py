@@ -1,0 +1,163 @@
+"""Tables from files: CSV, gzipped CSV and Parquet. What is in the file decides, not its name."""
+
+import csv
+import gzip
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?", ".", "-")
+"""Texts that stand for a missing value."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A table that was read.
+
+    Attributes:
+        path: where from.
+        columns: text (all of a CSV file), numbers (Float64) or times (Datetime); missing values are null.
+        separator: of a CSV file; None for Parquet.
+    """
+
+    path: Path
+    columns: pl.DataFrame
+    separator: str | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Of the columns."""
+        return self.columns.columns
+
+    def __len__(self) -> int:
+        return self.columns.height
+
+    def place(self, row: int) -> str:
+        """Where a person finds a row: ``line 17 of new.csv``."""
+        if self.separator is None:
+            return f"row {row + 1} of {self.path}"
+        for number, (line, _) in enumerate(
+            _records(self.path, _text(self.path, self.path.read_bytes()), self.separator)
+        ):
+            if number == row + 1:
+                return f"line {line} of {self.path}"
+        raise IndexError(row)
+
+
+def read_table(path: Path) -> Frame:
+    """Reads a table; a file that cannot be read whole is refused with the line at which it goes wrong."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; a CSV or Parquet file is needed")
+    content = path.read_bytes()
+    if not content.strip():
+        raise ValueError(f"{path} is empty")
+    frame = _parquet(path, content) if content.startswith(b"PAR1") else _csv(path, content)
+    if not len(frame):
+        raise ValueError(f"{path} has column names, but no rows")
+    return frame
+
+
+def _parquet(path: Path, content: bytes) -> Frame:
+    try:
+        found = pl.read_parquet(io.BytesIO(content))
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise ValueError(f"{path} is not a readable Parquet file: {_first_line(error)}") from None
+    return Frame(path, found.select(_plain(path, column) for column in found))
+
+
+def _plain(path: Path, column: pl.Series) -> pl.Series:
+    """One of the three types of a :class:`Frame`."""
+    kind = column.dtype
+    if kind.is_numeric() or kind == pl.Null:
+        return column.cast(pl.Float64).fill_nan(None)
+    if kind == pl.Boolean:
+        return column.cast(pl.String)
+    if isinstance(kind, pl.Datetime | pl.Date):
+        zoned = isinstance(kind, pl.Datetime) and kind.time_zone is not None
+        return (column.dt.replace_time_zone(None) if zoned else column).cast(pl.Datetime("us"))
+    if kind == pl.String or isinstance(kind, pl.Categorical | pl.Enum):
+        return _text_column(column.cast(pl.String))
+    raise ValueError(f"column {column.name!r} of {path} holds {kind}; numbers, text, dates and booleans can be used")
+
+
+def _text_column(column: pl.Series) -> pl.Series:
+    column = column.str.strip_chars()
+    return column.set(column.is_in(MISSING), None)
+
+
+def _csv(path: Path, content: bytes) -> Frame:
+    text = _text(path, content)
+    separator = _separator(text)
+    _, header = next(_records(path, text, separator))
+    header = [name.strip() or f"column {number}" for number, name in enumerate(header, 1)]
+    twice = [name for number, name in enumerate(header) if name in header[:number]]
+    if twice:
+        raise ValueError(f"{path} has the column {twice[0]!r} twice; give each a name of its own")
+    try:
+        found = pl.read_csv(text.encode(), separator=separator, has_header=False, infer_schema=False)
+        found = found.filter(pl.any_horizontal(pl.all().str.strip_chars().fill_null("") != ""))[1:]  # no blank lines
+    except pl.exceptions.PolarsError:
+        found = pl.DataFrame()
+    if found.width != len(header):
+        _check_even(path, text, separator, len(header))
+        every = [record for _, record in _records(path, text, separator)]
+        found = pl.DataFrame(every[1:], schema=dict.fromkeys(header, pl.String), orient="row")
+    elif found[:, -1].null_count():  # as of a row that is too short, which polars fills
+        _check_even(path, text, separator, len(header))
+    found.columns = header
+    return Frame(path, found.select(_text_column(column) for column in found), separator)
+
+
+def _text(path: Path, content: bytes) -> str:
+    if content.startswith(b"\x1f\x8b"):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, ValueError) as error:
+            raise ValueError(f"{path} is a damaged gzip file: {error}") from None
+    content = content.removeprefix(b"\xef\xbb\xbf")
+    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise ValueError(f"{path} is UTF-16; save it as CSV in UTF-8")
+    if b"\0" in content:
+        raise ValueError(f"{path} is not a table: it is neither text (CSV), gzipped text nor Parquet")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b"\n") + 1
+        raise ValueError(f"line {line} of {path} is not UTF-8 text; save it as CSV in UTF-8") from None
+
+
+def _separator(text: str) -> str:
+    """The one of ``, ; tab |`` that the header has most of; names in quotes aside."""
+    header = "".join(text.lstrip().partition("\n")[0].split('"')[::2])
+    return max(",;\t|", key=header.count)
+
+
+def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Every record that is not blank, with the line at which it begins."""
+    reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
+    while True:
+        line = reader.line_num + 1
+        try:
+            record = next(reader, None)
+        except csv.Error as error:
+            raise ValueError(f"line {line} of {path}: {error}; is a quotation mark not closed?") from None
+        if record is None:
+            return
+        if any(field.strip() for field in record):
+            yield line, record
+
+
+def _check_even(path: Path, text: str, separator: str, width: int) -> None:
+    """Refuses the first record that is not as wide as the header."""
+    for line, record in _records(path, text, separator):
+        if len(record) != width:
+            raise ValueError(f"line {line} of {path} has {len(record)} fields, but the header has {width}")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().partition("\n")[0]

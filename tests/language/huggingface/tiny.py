@@ -35,20 +35,20 @@ def tokenizer(masked=False):
 
 
 @cache
-def texts(n=24, seed=0):
+def texts(n=12, seed=0):
     """Sentences of different lengths in which words depend on the one before."""
     generator = torch.Generator().manual_seed(seed)
     table = torch.softmax(2 * torch.randn(15, 15, generator=torch.Generator().manual_seed(0)), -1)
     out = []
     for _ in range(n):
         words = [int(torch.randint(15, (1,), generator=generator))]
-        for _ in range(int(torch.randint(3, 9, (1,), generator=generator))):
+        for _ in range(int(torch.randint(2, 7, (1,), generator=generator))):
             words.append(int(torch.multinomial(table[words[-1]], 1, generator=generator)))
         out.append(" ".join(f"w{word}" for word in words))
     return out
 
 
-def rows(n=24, seed=0, masked=False):
+def rows(n=12, seed=0, masked=False):
     return [{"input_ids": ids} for ids in tokenizer(masked)(texts(n, seed))["input_ids"]]
 
 
@@ -58,21 +58,21 @@ def bigram(masked=False, order=2):
 
 def gpt2(seed=0, dropout=0.0, n_words=20):
     torch.manual_seed(seed)
-    size = {"n_positions": 16, "n_embd": 8, "n_layer": 2, "n_head": 2, "bos_token_id": 3, "eos_token_id": 3}
+    size = {"n_positions": 16, "n_embd": 8, "n_layer": 1, "n_head": 2, "bos_token_id": 3, "eos_token_id": 3}
     drop = dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), dropout)
     return louder(GPT2LMHeadModel(GPT2Config(vocab_size=n_words, pad_token_id=0, **size, **drop)))
 
 
 def llama(seed=0, dropout=0.0):
     torch.manual_seed(seed)
-    size = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    size = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     end = {"bos_token_id": 3, "eos_token_id": 3, "pad_token_id": 0}
     config = LlamaConfig(vocab_size=len(WORDS), max_position_embeddings=16, attention_dropout=dropout, **size, **end)
     return louder(LlamaForCausalLM(config))
 
 
 def bert_config(dropout=0.0):
-    size = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2}
+    size = {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     drop = {"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout}
     return BertConfig(vocab_size=len(WORDS), max_position_embeddings=16, pad_token_id=0, **size, **drop)
 
@@ -105,20 +105,21 @@ def collator(masked=False):
 
 
 def config(folder, **changes):
-    few = {"max_steps": 4, "per_device_train_batch_size": 4, "learning_rate": 0.01, "logging_steps": 1}
+    few = {"max_steps": 3, "per_device_train_batch_size": 4, "learning_rate": 0.01, "logging_steps": 1}
     quiet = {"report_to": [], "disable_tqdm": True, "save_strategy": "no", "use_cpu": True}
     return IMMConfig(**({"output_dir": str(folder), "dataloader_pin_memory": False} | few | quiet | changes))
 
 
-def trainer(folder, model=None, kind=IMMTrainer, dataset=None, **changes):
+def trainer(folder, model=None, kind=IMMTrainer, dataset=None, target=None, compute_loss_func=None, **changes):
     """For a causal model; ``kind`` may be the plain trainer, which is given the same settings."""
-    more = {"target": bigram()} if kind is IMMTrainer else {}
+    more = {"target": target or bigram()} if kind is IMMTrainer else {}
     return kind(
         model=model or gpt2(),
         args=config(folder, **changes),
         train_dataset=dataset or rows(),
         data_collator=collator(),
         processing_class=tokenizer(),
+        compute_loss_func=compute_loss_func,
         **more,
     )
 

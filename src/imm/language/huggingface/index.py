@@ -111,7 +111,7 @@ def _rows_of(dataset: Any) -> Iterator[dict[str, Tensor]]:
         n_tokens = len(given["input_ids"])
         row = {
             name: torch.as_tensor(np.asarray(given[name], np.int64))
-            for name in ("input_ids", "attention_mask", "token_type_ids", "labels", "special_tokens_mask")
+            for name in ("input_ids", "attention_mask", "token_type_ids", "labels")
             if name in given and np.shape(given[name]) == (n_tokens,)
         }
         real = row.pop("attention_mask", torch.ones(n_tokens)).bool()

@@ -48,7 +48,8 @@ class Matcher(nn.Module):
     Attributes:
         apart: whether :meth:`backward_apart` is called after the primary loss's backward, and not :meth:`forward`
             before.
-        generator: of all draws; the same in each process.
+        generators: of places, and of contexts; the same in each process. Two, so that draws do not depend on how many
+            batches an optimizer step has.
     """
 
     apart = False
@@ -59,7 +60,9 @@ class Matcher(nn.Module):
         super().__init__()
         self.args, self.target, self.reading, self.m, self.together = args, target, reading, m, together
         self.index = Index(dataset, reading, m)
-        self.generator = Generator().manual_seed(args.seed)
+        self.generators = {"places": Generator(), "contexts": Generator()}
+        for generator in self.generators.values():
+            generator.manual_seed(args.seed)
 
     def batch(self, inputs: Any) -> Batch:
         """The texts of a batch, and all places in them."""
@@ -77,7 +80,7 @@ class Matcher(nn.Module):
     def _choose(self, places: Places) -> Places:
         """Draws for the whole batch of all processes, and takes one's own."""
         sizes = [len(each) for each in self.together.gather(places.row)]
-        u = torch.rand(sum(sizes), generator=self.generator, dtype=torch.float64)
+        u = torch.rand(sum(sizes), generator=self.generators["places"], dtype=torch.float64)
         return choose(places, self.args.positions, u.split(sizes)[self.together.rank])
 
     def _log_q(self, model: Any) -> Any:
@@ -155,7 +158,7 @@ class Drawn(Matcher):
         if len(whole) == 0:
             return Contexts(torch.zeros(0, 1, dtype=torch.long), torch.zeros(0, 1))
         drawn = self.index.multiset.draw(
-            whole[:, 0] if whole.shape[1] == 1 else whole, self.args.n_contexts, self.generator
+            whole[:, 0] if whole.shape[1] == 1 else whole, self.args.n_contexts, self.generators["contexts"]
         )
         return Contexts(drawn.index.split(sizes)[rank], drawn.weights.split(sizes)[rank])
 

@@ -71,8 +71,7 @@ class Masked:
         ids, labels = inputs["input_ids"], inputs.get("labels")
         if self._restore and labels is not None:
             ids = ids.where(labels == IGNORED, labels)
-        given = inputs.get("special_tokens_mask")
-        return _rows(inputs, ids), ~(self._is_special(ids) if given is None else given.bool())
+        return _rows(inputs, ids), ~self._is_special(ids)
 
     def hidden(self, model: Any, rows: Rows, row: Tensor, place: Tensor) -> Tensor:
         """See :class:`Reading`: a pass for each place."""

@@ -11,7 +11,7 @@ FILE = "matching.safetensors"
 def save_matching(matcher: Matcher, folder: Path) -> None:
     """Writes the state of the matching and of its draws; the file appears whole or not at all."""
     tensors = {f"state.{name}": tensor for name, tensor in matcher.state_dict().items()}
-    tensors["generator"] = matcher.generator.get_state()
+    tensors |= {f"generator.{name}": each.get_state() for name, each in matcher.generators.items()}
     Checkpoint(tensors, {"matching": matcher.args.matching}).write(folder / FILE)
 
 
@@ -26,7 +26,8 @@ def load_matching(matcher: Matcher, folder: Path) -> None:
         )
     try:
         matcher.load_state_dict(found.under("state"))
-        matcher.generator.set_state(found.tensors["generator"])
+        for name, generator in matcher.generators.items():
+            generator.set_state(found.tensors[f"generator.{name}"])
     except (KeyError, RuntimeError) as error:
         raise ValueError(
             f"{folder / FILE} is of other data or settings: {' '.join(str(error).split())[:200]}"

@@ -17,7 +17,7 @@ from imm.language.huggingface.saving import load_matching, save_matching
 from imm.language.huggingface.together import Together
 from imm.targets import Target
 
-NEEDED = ("input_ids", "attention_mask", "token_type_ids", "special_tokens_mask")
+NEEDED = ("input_ids", "attention_mask", "token_type_ids")
 """Columns that IMM reads, whether the model does or not."""
 
 

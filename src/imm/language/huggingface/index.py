@@ -9,7 +9,7 @@ from torch import Tensor
 
 from imm.inducers import Multiset
 from imm.language.huggingface.head import head
-from imm.language.huggingface.places import Rows, find_places
+from imm.language.huggingface.places import Rows, as_keys, find_places
 from imm.language.huggingface.reading import Reading
 
 BUCKETS = 4
@@ -47,7 +47,7 @@ class Index:
         self._begin = torch.tensor(begin)
         self._place = torch.cat(place)
         self.short = torch.cat(short)
-        self.multiset = Multiset(self.short[:, 0] if m == 1 else self.short)
+        self.multiset = Multiset(as_keys(self.short))
 
     def gather(self, index: Tensor, whole: bool) -> tuple[Rows, Tensor, Tensor]:
         """The rows in which these places are, and row and place of each there.

@@ -46,6 +46,7 @@ class TaskWithMaskedLM(nn.Module):
         masked.tie_weights()
         self.task, self.masked, self.config = task, masked, task.config
         self.register_state_dict_post_hook(_once)  # type: ignore[no-untyped-call]
+        self.register_load_state_dict_post_hook(_there)  # type: ignore[no-untyped-call]
 
     @property
     def device(self) -> Any:
@@ -91,6 +92,13 @@ def _once(_module: nn.Module, state: dict[str, Tensor], _prefix: str, _metadata:
         if tensor.data_ptr() in seen:
             del state[name]
         seen.add(tensor.data_ptr())
+
+
+def _there(module: nn.Module, keys: Any) -> None:
+    """A parameter that was loaded under one of its names is not missing under the others."""
+    names = dict(module.named_parameters(remove_duplicate=False))
+    loaded = {id(parameter) for name, parameter in names.items() if name not in keys.missing_keys}
+    keys.missing_keys[:] = [name for name in keys.missing_keys if id(names.get(name)) not in loaded]
 
 
 class MaskingCollator:

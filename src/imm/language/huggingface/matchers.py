@@ -11,7 +11,7 @@ from imm.language.huggingface.config import IMMConfig
 from imm.language.huggingface.head import evaluating, head
 from imm.language.huggingface.index import Index, log_q_at
 from imm.language.huggingface.passes import exact_loss, sampled_backward
-from imm.language.huggingface.places import Places, Rows, choose, find_places
+from imm.language.huggingface.places import Places, Rows, as_keys, choose, find_places
 from imm.language.huggingface.reading import Causal, Reading
 from imm.language.huggingface.running import Codes, streaming_loss
 from imm.language.huggingface.together import Together
@@ -153,13 +153,11 @@ class Drawn(Matcher):
     def _contexts(self, short: Tensor) -> Contexts:
         """Drawn for the whole batch of all processes; one's own of them, on the CPU."""
         every = self.together.gather(short)
-        whole = torch.cat(every).cpu()
+        whole = torch.cat(every)
         sizes, rank = [len(each) for each in every], self.together.rank
         if len(whole) == 0:
             return Contexts(torch.zeros(0, 1, dtype=torch.long), torch.zeros(0, 1))
-        drawn = self.index.multiset.draw(
-            whole[:, 0] if whole.shape[1] == 1 else whole, self.args.n_contexts, self.generators["contexts"]
-        )
+        drawn = self.index.multiset.draw(as_keys(whole), self.args.n_contexts, self.generators["contexts"])
         return Contexts(drawn.index.split(sizes)[rank], drawn.weights.split(sizes)[rank])
 
 

@@ -8,6 +8,7 @@ from torch.utils.checkpoint import checkpoint
 
 from imm import functional
 from imm.inducers import Contexts, Multiset
+from imm.language.huggingface.places import as_keys
 from imm.matching import Forward, Sampled
 from imm.matching.base import distinct
 from imm.targets import Target
@@ -58,7 +59,7 @@ def sampled_backward(
         some = Contexts(contexts.index[places], contexts.weights[places])
         matching = Sampled(_Drawn(some), None, min(k, rows_at_once))
         w = weight[places]
-        rows = target(short[places].cpu()).to(weight.device)
+        rows = target(as_keys(short[places])).to(weight.device)
         total += matching.backward(log_q, short[places], rows, lam * float(w.sum()), w) * w.sum()
     return total
 
@@ -84,8 +85,8 @@ def exact_loss(
     weights = weight.new_zeros(len(different)).index_add_(0, group, weight)
     total = weight.new_zeros(())
     for i in range(len(different)):
-        one = different[i : i + 1].cpu()
-        pieces = multiset.every(one[:, 0] if one.shape[1] == 1 else one).index[0].split(rows_at_once)
+        one = as_keys(different[i : i + 1])
+        pieces = multiset.every(one).index[0].split(rows_at_once)
         log_means = [checkpoint(_log_mean, log_q, piece, use_reentrant=False) for piece in pieces]
         sizes = torch.tensor([[float(len(piece)) for piece in pieces]], device=weight.device)
         log_induced = functional.induce(torch.cat(log_means)[None], sizes)

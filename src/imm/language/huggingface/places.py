@@ -82,3 +82,9 @@ def choose(places: Places, positions: int, u: Tensor) -> Places:
     rank[order] = torch.arange(len(order), device=order.device) - (size.cumsum(0) - size)[run]
     share = (size / size.clamp(max=positions))[run]
     return replace(places, weight=share.to(places.weight))[rank < positions]
+
+
+def as_keys(short: Tensor) -> Tensor:
+    """Short contexts ``[n, m]`` as targets and inducers take them: on the CPU, and ``[n]`` where they are one token."""
+    tokens = short.cpu()
+    return tokens[:, 0] if tokens.shape[1] == 1 else tokens

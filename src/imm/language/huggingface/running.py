@@ -5,6 +5,7 @@ from torch import Tensor
 
 from imm import functional
 from imm.language.huggingface.index import Index, log_softmax
+from imm.language.huggingface.places import as_keys
 from imm.language.huggingface.together import Together
 from imm.matching import Streaming
 from imm.targets import Target
@@ -33,10 +34,7 @@ class Codes:
         """``[n, m]`` tokens to ``[n]`` codes."""
         if len(short) == 0:
             return short.new_zeros(0)
-        tokens = short.cpu()
-        return self._code[self._index.multiset.encode(tokens[:, 0] if tokens.shape[1] == 1 else tokens)].to(
-            short.device
-        )
+        return self._code[self._index.multiset.encode(as_keys(short))].to(short.device)
 
     def short(self, codes: Tensor) -> Tensor:
         """``[n]`` codes to ``[n, m]`` tokens."""
@@ -82,7 +80,7 @@ def streaming_loss(
     part_of_group = (size.cumsum(0) - size) // rows_at_once
 
     def rows(different: Tensor) -> Tensor:
-        return target(of_code.short(different)).to(scores.device)
+        return target(as_keys(of_code.short(different))).to(scores.device)
 
     part_of_row = part_of_group[torch.searchsorted(groups, codes[matched])]
     steps = streaming.steps.clone()

@@ -3,7 +3,7 @@
 from imm.language.huggingface.config import IMMConfig
 from imm.language.huggingface.head import evaluating, head
 from imm.language.huggingface.index import Index, log_q_at
-from imm.language.huggingface.loading import load_model, load_tokenizer
+from imm.language.huggingface.loading import load_model, load_tokenizer, model_words
 from imm.language.huggingface.masked import MaskingCollator, TaskWithMaskedLM
 from imm.language.huggingface.passes import exact_loss, sampled_backward
 from imm.language.huggingface.places import Places, Rows, choose, find_places
@@ -13,6 +13,7 @@ from imm.language.huggingface.targets import (
     ShortContextModel,
     fit_token_ngram,
     read_token_arpa,
+    token_perplexity,
     token_rows,
     tokens_of,
 )
@@ -39,9 +40,11 @@ __all__ = [
     "load_model",
     "load_tokenizer",
     "log_q_at",
+    "model_words",
     "read_token_arpa",
     "sampled_backward",
     "streaming_loss",
+    "token_perplexity",
     "token_rows",
     "tokens_of",
 ]

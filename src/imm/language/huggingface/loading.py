@@ -28,10 +28,22 @@ def load_model(kind: Any, name: str | Path, fetch: bool = False, **more: Any) ->
     return _load(kind, "model", name, fetch, use_safetensors=True, **more)
 
 
+def model_words(name: str | Path, fetch: bool = False) -> int | None:
+    """How many words the model of a folder or name predicts; None where there is a tokenizer and no model."""
+    from transformers import AutoConfig
+
+    try:
+        config = _load(AutoConfig, "configuration", name, fetch)
+    except OSError:
+        return None
+    size: int | None = getattr(config, "vocab_size", None)
+    return size
+
+
 def _load(kind: Any, what: str, name: str | Path, fetch: bool, **more: Any) -> Any:
     try:
         return kind.from_pretrained(str(name), local_files_only=not fetch, trust_remote_code=False, **more)
-    except OSError as error:
+    except (OSError, ValueError) as error:
         if Path(name).is_dir():
             raise OSError(f"{name} holds no {what} that can be read: {_line(error)}") from None
         if fetch:

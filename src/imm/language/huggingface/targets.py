@@ -9,10 +9,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from imm.language.counting import Perplexity
 from imm.language.text import Progress, blocks
 from imm.targets import Ngram, Target
 from imm.targets.arpa import read_arpa
-from imm.targets.ngram import Counter
+from imm.targets.ngram import Counter, evaluate
 from imm.validation import check_count
 
 
@@ -31,7 +32,9 @@ def tokens_of(tokenizer: Any, n_words: int | None = None) -> list[str]:
     return [names.get(number, f"<no token {number}>") for number in range(size)]
 
 
-def fit_token_ngram(rows: Iterable[Any], tokenizer: Any, order: int = 2, n_words: int | None = None) -> Ngram:
+def fit_token_ngram(
+    rows: Iterable[Any], tokenizer: Any, order: int = 2, n_words: int | None = None, zero_counts: str = "one"
+) -> Ngram:
     """A Kneser-Ney n-gram of tokenised rows, which follow each other as one stream.
 
     Args:
@@ -39,11 +42,13 @@ def fit_token_ngram(rows: Iterable[Any], tokenizer: Any, order: int = 2, n_words
         tokenizer: whose numbers they are.
         order: of the n-grams.
         n_words: how many words the model predicts, if they are more than the tokenizer's.
+        zero_counts: see :func:`imm.targets.ngram.smoothing.smooth`.
     """
     counter = Counter(order, eos=tokenizer.eos_token_id)
     for row in rows:
         counter.add(np.asarray(row, np.int64))
-    return Ngram.from_counts(counter.counts(), tokens_of(tokenizer, n_words), unk=tokenizer.unk_token_id)
+    words = tokens_of(tokenizer, n_words)
+    return Ngram.from_counts(counter.counts(), words, unk=tokenizer.unk_token_id, zero_counts=zero_counts)
 
 
 def token_rows(path: Path | str, tokenizer: Any, progress: Progress | None = None) -> Iterator[NDArray[np.int64]]:
@@ -122,3 +127,30 @@ class ShortContextModel(Target):
             raise ValueError(f"short must be [n, {self.length}], got shape {tuple(tokens.shape)}")
         parts = [self._model(input_ids=some).logits[:, -1].float() for some in tokens.split(self._at_once)]
         return torch.softmax(torch.cat(parts), -1)
+
+
+def token_perplexity(model: Ngram, path: Path | str, tokenizer: Any, progress: Progress | None = None) -> Perplexity:
+    """How well an n-gram of tokens predicts a text file, tokenised as by :func:`token_rows`."""
+    check_tokens(model, tokenizer)
+    unknown = 0
+
+    def pieces() -> Iterator[NDArray[np.int64]]:
+        nonlocal unknown
+        for tokens in token_rows(path, tokenizer, progress):
+            unknown += 0 if tokenizer.unk_token_id is None else int((tokens == tokenizer.unk_token_id).sum())
+            yield tokens
+
+    return Perplexity(evaluate(model, pieces()), unknown)
+
+
+def check_tokens(target: Target, tokenizer: Any) -> None:
+    """Refuses a restricted model whose words are not the tokenizer's, or not in its order, and names the first."""
+    kind = type(target).__name__
+    for number, (ours, theirs) in enumerate(
+        zip(target.classes, tokens_of(tokenizer, len(target.classes)), strict=True)
+    ):
+        if ours != theirs:
+            raise ValueError(
+                f"the target ({kind}) was made with another tokenizer: its word {number} is {ours!r}, and that of"
+                f" {type(tokenizer).__name__} is {theirs!r}"
+            )

@@ -1,10 +1,10 @@
-"""What IMM costs in a Hugging Face training run: ``python -m benchmarks.transformers``, or with ``--json`` a flat object.
+"""What IMM costs in a Hugging Face run: ``python -m benchmarks.transformers``, or with ``--json`` a flat object.
 
-A GPT-2 with 50,257 words and a BERT with 30,522, both so narrow that what is as large as the vocabulary weighs most, on
-drawn texts; k = 5 contexts for each of 8 places of a row.
+A GPT-2 with 50,257 words and a BERT with 30,522, on drawn texts; k = 5 contexts for each of 8 places of a row. Both are
+so narrow (``--width``) that what is as large as the vocabulary weighs most.
 
-* ``step``: an optimizer step of ``IMMTrainer`` over one of the plain ``Trainer``. They take turns; a figure is the median
-  over rounds.
+* ``step``: an optimizer step of ``IMMTrainer`` over one of the plain ``Trainer``. They take turns; a figure is the
+  median over rounds.
 * ``peak``: the highest memory of a process while it trains, above what it had before, in MB, and over that of the plain
   trainer. The table of running means (``table_mb``, 64 here) is within it.
 """
@@ -51,9 +51,11 @@ class Clock(transformers.TrainerCallback):
         self.seconds: list[float] = []
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """Starts the clock."""
         self._begin = time.perf_counter()
 
     def on_step_end(self, *_: Any, **__: Any) -> None:
+        """Stops it."""
         self.seconds.append(time.perf_counter() - self._begin)
 
 
@@ -71,38 +73,37 @@ def texts(n_words: int) -> list[dict[str, Any]]:
     return [{"input_ids": ids, "labels": label, "attention_mask": mask} for ids, label in pairs]
 
 
-def full_model(name: str) -> Any:
+def full_model(name: str, width: int) -> Any:
     torch.manual_seed(0)
     if name == "gpt2":
-        size = {"n_positions": LENGTH, "n_embd": 128, "n_layer": 2, "n_head": 2}
+        size = {"n_positions": LENGTH, "n_embd": width, "n_layer": 2, "n_head": 2}
         return transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=MODELS[name], **size))
-    size = {"hidden_size": 128, "intermediate_size": 512, "num_hidden_layers": 2, "num_attention_heads": 2}
+    size = {"hidden_size": width, "intermediate_size": 4 * width, "num_hidden_layers": 2, "num_attention_heads": 2}
     return transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=MODELS[name], **size))
 
 
-def trainer(model: str, kind: str, folder: str) -> Any:
+def trainer(model: str, kind: str, width: int, folder: str) -> Any:
     data, n_words = texts(MODELS[model]), MODELS[model]
     settings = {"report_to": [], "disable_tqdm": True, "save_strategy": "no", "use_cpu": True, "logging_steps": 1000}
     settings |= {"max_steps": STEPS, "per_device_train_batch_size": BATCH, "dataloader_pin_memory": False}
     settings |= {"matching": kind} if kind != "plain" else {}
     args = IMMConfig(output_dir=folder, table_mb=64, positions=8, n_contexts=5, **settings)
-    common = {"model": full_model(model), "args": args, "train_dataset": data}
+    common = {"model": full_model(model, width), "args": args, "train_dataset": data}
     if kind == "plain":
         return transformers.Trainer(**common, callbacks=[Clock()])
     stream = torch.cat([row["input_ids"].where(row["labels"] == -100, row["labels"]) for row in data])
-    made = IMMTrainer(**common, callbacks=[Clock()], target=Ngram.fit(stream, n_words, 2), processing_class=None)
-    return made
+    tokenizer = Words() if model == "bert" else None
+    return IMMTrainer(**common, callbacks=[Clock()], target=Ngram.fit(stream, n_words, 2), processing_class=tokenizer)
 
 
 def clock(made: Any) -> Clock:
     return next(each for each in made.callback_handler.callbacks if isinstance(each, Clock))
 
 
-def steps(model: str, rounds: int, progress: Any) -> dict[str, float]:
-    torch.set_num_threads(2)
+def steps(model: str, width: int, rounds: int, progress: Any) -> dict[str, float]:
     took: dict[str, list[float]] = {kind: [] for kind in KINDS}
     with tempfile.TemporaryDirectory() as folder:
-        made = {kind: trainer(model, kind, folder) for kind in KINDS}
+        made = {kind: trainer(model, kind, width, folder) for kind in KINDS}
         for number in range(rounds + 1):
             for kind, each in made.items():
                 progress(f"{model}: round {number} of {rounds}, {kind}")
@@ -117,10 +118,10 @@ def steps(model: str, rounds: int, progress: Any) -> dict[str, float]:
     return figures
 
 
-def peak(model: str, kind: str) -> float:
+def peak(model: str, kind: str, width: int) -> float:
     """MB at most while it trains, in this process, above what there was before."""
     with tempfile.TemporaryDirectory() as folder:
-        made = trainer(model, kind, folder)
+        made = trainer(model, kind, width, folder)
         gc.collect()
         before = resident("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")
@@ -128,11 +129,11 @@ def peak(model: str, kind: str) -> float:
         return (resident("VmHWM") - before) / 1e6
 
 
-def peaks(model: str, progress: Any) -> dict[str, float]:
+def peaks(model: str, width: int, progress: Any) -> dict[str, float]:
     found = {}
     for kind in KINDS:
         progress(f"{model}: memory, {kind}")
-        command = [sys.executable, "-m", "benchmarks.transformers", "--peak", model, kind]
+        command = [sys.executable, "-m", "benchmarks.transformers", "--width", str(width), "--peak", model, kind]
         environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}
         printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
         found[kind] = float(printed.split()[-1])
@@ -154,18 +155,19 @@ def table(figures: dict[str, float]) -> Table:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--json", action="store_true", help="print a flat object, name to figure")
+    parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peak", nargs=2, metavar=("MODEL", "KIND"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.peak:
-        print(peak(*given.peak))
+        print(peak(*given.peak, given.width))
         return
     console = Console(stderr=True)
-    figures: dict[str, float] = {}
+    figures: dict[str, float] = {"width": float(given.width)}
     with console.status("starting") as status:
         for model in MODELS:
-            figures |= peaks(model, status.update)
-            figures |= steps(model, given.rounds, status.update)
+            figures |= peaks(model, given.width, status.update)
+            figures |= steps(model, given.width, given.rounds, status.update)
     if given.json:
         print(json.dumps(figures, indent=2))
     else:

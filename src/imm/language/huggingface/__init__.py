@@ -17,6 +17,7 @@ from imm.language.huggingface.targets import (
     token_rows,
     tokens_of,
 )
+from imm.language.huggingface.together import Together
 from imm.language.huggingface.trainer import IMMTrainer
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Rows",
     "ShortContextModel",
     "TaskWithMaskedLM",
+    "Together",
     "choose",
     "evaluating",
     "exact_loss",

@@ -72,10 +72,13 @@ def streaming_loss(
     """
     together = together or Together()
     matched = (codes >= 0).nonzero()[:, 0]
-    every = torch.cat(together.gather(codes[matched]))
-    gradient, value = torch.zeros_like(scores), scores.new_zeros(())
+    every = together.whole(codes[matched])
+    # What with_direction takes a mean of, with the sign turned: written once, as it is the largest thing here.
+    direction = torch.empty_like(scores)
+    direction[codes < 0] = 0
+    value = torch.zeros((), device=scores.device, dtype=torch.promote_types(scores.dtype, torch.float32))
     if len(every) == 0:
-        return functional.with_direction(value, scores, gradient)
+        return functional.with_direction(value, scores, direction)
     groups, size = torch.unique(every, return_counts=True)
     part_of_group = (size.cumsum(0) - size) // rows_at_once
 
@@ -87,13 +90,12 @@ def streaming_loss(
     for part in part_of_group.unique():
         mine = matched[part_of_row == part]
         some = scores.detach()[mine].requires_grad_()
+        weights = together.whole(weight[mine])
         with torch.enable_grad():
-            log_q = torch.cat(together.gather(log_softmax(some)))
-        weights = torch.cat(together.gather(weight[mine]))
-        with torch.enable_grad():
-            risk = streaming(log_q, torch.cat(together.gather(codes[mine])), rows, weights) * weights.sum()
+            log_q = together.whole(log_softmax(some))
+            risk = streaming(log_q, together.whole(codes[mine]), rows, weights) * weights.sum()
         streaming.steps.copy_(steps)  # the parts are one batch: none is older than another
         value += risk.detach() / together.size
-        gradient[mine] = torch.autograd.grad(risk, some)[0].to(gradient.dtype)
+        direction[mine] = torch.autograd.grad(-len(scores) * risk, some)[0].to(direction.dtype)
     streaming.steps.copy_(steps + 1)
-    return functional.with_direction(value, scores, gradient.mul_(-len(scores)))
+    return functional.with_direction(value, scores, direction)

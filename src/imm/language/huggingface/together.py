@@ -35,6 +35,10 @@ class Together:
         every = self._accelerator.gather(padded).view(self.size, max(sizes), *mine.shape[1:])
         return [mine if rank == self.rank else every[rank, :n] for rank, n in enumerate(sizes)]
 
+    def whole(self, mine: Tensor) -> Tensor:
+        """The rows of all processes, by rank."""
+        return mine if self.size == 1 else torch.cat(self.gather(mine))
+
     def add_up(self, gradients: list[Tensor]) -> None:
         """Replaces each by the sum over processes."""
         if self.size > 1:

@@ -90,10 +90,17 @@ def trainer(model: str, kind: str, width: int, folder: str) -> Any:
     args = IMMConfig(output_dir=folder, table_mb=64, positions=8, n_contexts=5, **settings)
     common = {"model": full_model(model, width), "args": args, "train_dataset": data}
     if kind == "plain":
-        return transformers.Trainer(**common, callbacks=[Clock()])
+        return quiet(transformers.Trainer(**common, callbacks=[Clock()]))
     stream = torch.cat([row["input_ids"].where(row["labels"] == -100, row["labels"]) for row in data])
     tokenizer = Words() if model == "bert" else None
-    return IMMTrainer(**common, callbacks=[Clock()], target=Ngram.fit(stream, n_words, 2), processing_class=tokenizer)
+    target = Ngram.fit(stream, n_words, 2)
+    return quiet(IMMTrainer(**common, callbacks=[Clock()], target=target, processing_class=tokenizer))
+
+
+def quiet(made: Any) -> Any:
+    """Standard output is for the figures."""
+    made.remove_callback(transformers.PrinterCallback)
+    return made
 
 
 def clock(made: Any) -> Clock:
@@ -136,7 +143,7 @@ def peaks(model: str, width: int, progress: Any) -> dict[str, float]:
         command = [sys.executable, "-m", "benchmarks.transformers", "--width", str(width), "--peak", model, kind]
         environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}
         printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
-        found[kind] = float(printed.split()[-1])
+        found[kind] = float(printed)
     figures = {f"peak_{model}_{kind}_mb": megabytes for kind, megabytes in found.items()}
     for kind in KINDS[1:]:
         figures[f"peak_{model}_{kind}_over_plain"] = found[kind] / found["plain"]

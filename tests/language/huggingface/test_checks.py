@@ -51,6 +51,18 @@ def test_a_masked_model_without_its_tokenizer(tmp_path):
         make(tmp_path, tiny.bert(), target, tiny.tokenizer(), tiny.rows(masked=True))
 
 
+def test_smoothed_labels_of_a_task(tmp_path):
+    with pytest.raises(ValueError, match="label_smoothing_factor takes the labels from the model: TaskWithMaskedLM"):
+        make(
+            tmp_path,
+            tiny.task_with_words(),
+            tiny.bigram(masked=True),
+            tiny.tokenizer(True),
+            tiny.rows(masked=True),
+            label_smoothing_factor=0.1,
+        )
+
+
 def test_settings(tmp_path):
     with pytest.raises(TypeError, match="args must be an IMMConfig, got TrainingArguments"):
         IMMTrainer(tiny.gpt2(), TrainingArguments(output_dir=str(tmp_path), use_cpu=True), target=tiny.bigram())

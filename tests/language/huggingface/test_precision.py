@@ -7,7 +7,7 @@ pytest.importorskip("transformers")
 
 from tests.language.huggingface import tiny
 
-PLAIN = {"optim": "sgd", "learning_rate": 0.5, "max_grad_norm": 0.0, "max_steps": 2, "positions": 2, "lam": 1.0}
+PLAIN = {"optim": "sgd", "learning_rate": 0.5, "max_grad_norm": 0.0, "max_steps": 2, "positions": 1, "lam": 1.0}
 
 
 @pytest.mark.parametrize("matching", ["streaming", "sampled", "exact"])

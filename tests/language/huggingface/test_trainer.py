@@ -7,6 +7,7 @@ pytest.importorskip("transformers")
 from torch.nn.functional import cross_entropy
 from transformers import Trainer
 
+from imm.language.huggingface import IMMTrainer
 from tests.language.huggingface import tiny
 
 MATCHINGS = ("streaming", "sampled", "exact")
@@ -26,9 +27,10 @@ def history(made, name):
 
 @pytest.mark.parametrize("matching", MATCHINGS)
 def test_with_lam_zero_the_trajectory_is_the_plain_trainers_to_the_bit(tmp_path, matching):
-    ours = tiny.trainer(tmp_path, tiny.gpt2(dropout=0.2), matching=matching, lam=0.0, positions=2)
+    changes = {"dataset": tiny.rows(8), "lam": 0.0, "positions": 1}
+    ours = tiny.trainer(tmp_path, tiny.gpt2(dropout=0.2), matching=matching, **changes)
     found = tiny.trained(ours)
-    plain = tiny.trainer(tmp_path, tiny.gpt2(dropout=0.2), kind=Trainer)
+    plain = tiny.trainer(tmp_path, tiny.gpt2(dropout=0.2), kind=Trainer, **changes)
     assert torch.equal(found, tiny.trained(plain))
     assert history(ours, "loss") == history(plain, "loss")
     assert len(history(ours, "matching")) == 3
@@ -125,10 +127,12 @@ def test_one_sampled_context_is_reverse_kd_there(tmp_path):
     torch.testing.assert_close(gradient(made), wanted, rtol=2e-4, atol=2e-5)
 
 
-@pytest.mark.parametrize("matching", ["sampled", "exact"])
-@pytest.mark.parametrize("model", [tiny.gpt2, tiny.llama], ids=["gpt2", "llama"])
-def test_one_row_eight_times_is_eight_rows_at_once(tmp_path, matching, model):
-    changes = PLAIN | {"matching": matching, "learning_rate": 0.1, "positions": 3, "max_steps": 2, "lam": 1.0}
+@pytest.mark.parametrize(
+    ("model", "matching"), [(tiny.gpt2, "sampled"), (tiny.llama, "sampled"), (tiny.llama, "exact")]
+)
+def test_one_row_eight_times_is_eight_rows_at_once(tmp_path, model, matching):
+    changes = PLAIN | {"matching": matching, "learning_rate": 0.1, "lam": 1.0, "dataset": tiny.rows(8)}
+    changes |= {"positions": 3, "max_steps": 2} if matching == "sampled" else {"positions": 1, "max_steps": 1}
     some = tiny.trainer(tmp_path, model(), per_device_train_batch_size=1, gradient_accumulation_steps=8, **changes)
     whole = tiny.trainer(tmp_path, model(), per_device_train_batch_size=8, **changes)
     torch.testing.assert_close(tiny.trained(some), tiny.trained(whole), rtol=1e-4, atol=1e-5)
@@ -169,9 +173,8 @@ def test_a_checkpoint_without_matching_or_of_another_is_refused(tmp_path):
 
 @pytest.mark.parametrize("matching", MATCHINGS)
 def test_each_term_is_logged_and_they_add_up(tmp_path, matching):
-    made = tiny.trainer(
-        tmp_path, matching=matching, lam=0.5, logging_steps=2, gradient_accumulation_steps=2, positions=2
-    )
+    changes = {"logging_steps": 2, "gradient_accumulation_steps": 2, "positions": 1, "max_steps": 2}
+    made = tiny.trainer(tmp_path, matching=matching, lam=0.5, dataset=tiny.rows(8), **changes)
     made.train()
     for loss, primary, matched in zip(
         *(history(made, name) for name in ("loss", "cross_entropy", "matching")), strict=True
@@ -197,3 +200,27 @@ def test_the_two_gradients_of_sampled_are_clipped_apart(tmp_path):
     assert matched.norm() > 0.1
     wanted = 0.1 * primary / primary.norm() + 0.1 * matched / matched.norm()
     torch.testing.assert_close(clipped, wanted, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("matching", ["streaming", "sampled"])
+def test_smoothed_labels_leave_the_matching_as_it_is(tmp_path, matching):
+    made = tiny.trainer(tmp_path, matching=matching, max_steps=1, positions=0)
+    smooth = tiny.trainer(tmp_path, matching=matching, max_steps=1, positions=0, label_smoothing_factor=0.5)
+    for each in (made, smooth):
+        each.train()
+    assert history(made, "matching") == history(smooth, "matching")
+    assert history(made, "loss") != history(smooth, "loss")
+
+
+@pytest.mark.parametrize("matching", ["streaming", "sampled"])
+def test_a_second_training_with_a_new_model_is_the_first(tmp_path, matching):
+    made = IMMTrainer(
+        args=tiny.config(tmp_path, matching=matching, positions=1, max_steps=2, lam=1.0),
+        target=tiny.bigram(),
+        train_dataset=tiny.rows(),
+        data_collator=tiny.collator(),
+        model_init=lambda: tiny.gpt2(),
+    )
+    once = tiny.trained(made)
+    assert not torch.equal(once, tiny.parameters(tiny.gpt2()))
+    assert torch.equal(tiny.trained(made), once)

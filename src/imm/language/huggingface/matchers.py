@@ -61,8 +61,14 @@ class Matcher(nn.Module):
         self.args, self.target, self.reading, self.m, self.together = args, target, reading, m, together
         self.index = Index(dataset, reading, m)
         self.generators = {"places": Generator(), "contexts": Generator()}
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets everything: for a new model."""
+        for buffer in self.buffers():
+            buffer.zero_()
         for generator in self.generators.values():
-            generator.manual_seed(args.seed)
+            generator.manual_seed(self.args.seed)
 
     def batch(self, inputs: Any) -> Batch:
         """The texts of a batch, and all places in them."""

@@ -79,7 +79,9 @@ class Masked:
         ids = rows.ids[row]
         future = torch.arange(ids.shape[1], device=ids.device) >= place[:, None]
         masked = ids.masked_fill(future & ~self._is_special(ids), self._mask)
-        read: Tensor = _run(model, Rows(ids, rows.real[row], types), masked)[torch.arange(len(place)), place]
+        read: Tensor = _run(model, Rows(ids, rows.real[row], types), masked)[
+            torch.arange(len(place), device=place.device), place
+        ]
         return read
 
     def _is_special(self, ids: Tensor) -> Tensor:

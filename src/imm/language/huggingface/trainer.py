@@ -12,6 +12,7 @@ from transformers import Trainer, TrainerCallback
 from imm.language.huggingface.apart import Apart
 from imm.language.huggingface.checks import check_head, check_words, context_length, language_model, reading_of
 from imm.language.huggingface.config import IMMConfig
+from imm.language.huggingface.masked import TaskWithMaskedLM
 from imm.language.huggingface.matchers import MATCHERS, Batch, Matcher
 from imm.language.huggingface.saving import load_matching, save_matching
 from imm.language.huggingface.together import Together
@@ -49,20 +50,34 @@ class IMMTrainer(Trainer):
             check_head(model)
         super().__init__(model, args, *rest, **more)
         check_words(self.model, target, self.processing_class)
-        self._check_parallel()
+        self._check_settings()
         reading, self._together = reading_of(self.model, self.processing_class), Together(self.accelerator)
         if self.train_dataset is None:
             raise ValueError("IMM needs train_dataset: its contexts are what the model is averaged over")
         kind = MATCHERS[args.matching]
         m = context_length(target)
         self.matcher = kind(args, target, reading, self.train_dataset, m, self._together).to(self.args.device)
-        self._apart: Apart | None = None
+        self.begin()
+        self.add_callback(_Calls(self))
+
+    def call_model_init(self, trial: Any = None) -> Any:
+        """A new model has predicted nothing yet."""
+        if hasattr(self, "matcher"):
+            self.matcher.reset()
+        return super().call_model_init(trial)
+
+    def begin(self) -> None:
+        """Before the first step: the model may be another than in the last training."""
+        self._apart = Apart(self.model.parameters(), self._together)
         self._n_places: float | None = None
         self._terms: dict[str, Tensor] = {}
-        self._logged_at = 0
-        self.add_callback(_AddApart(self))
+        self._logged_at = self.state.global_step
 
-    def _check_parallel(self) -> None:
+    def _check_settings(self) -> None:
+        if isinstance(self.model, TaskWithMaskedLM) and self.label_smoother is not None:
+            raise ValueError(
+                "label_smoothing_factor takes the labels from the model: TaskWithMaskedLM needs them, use 0"
+            )
         if self.args.matching != "streaming" and (self.is_deepspeed_enabled or self.is_fsdp_enabled):
             raise ValueError(f"{self.args.matching} matching needs whole parameters: DeepSpeed and FSDP share them out")
 
@@ -77,8 +92,6 @@ class IMMTrainer(Trainer):
         loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
         if not self.matcher.apart:
             return loss
-        if self._apart is None:
-            self._apart = Apart(self.model.parameters(), self._together)
         batch = self.matcher.batch(self._prepare_inputs(inputs))
         lam: float = self.args.lam
         share = 1 / self._places(batch)
@@ -116,8 +129,7 @@ class IMMTrainer(Trainer):
 
     def add_apart(self) -> None:
         """Adds the gradient of sampled matching, clipped apart, to that of the primary loss, which is clipped."""
-        if self._apart is not None:
-            self._apart.add(self.args.max_grad_norm)
+        self._apart.add(self.args.max_grad_norm)
 
     def log(self, logs: dict[str, float], *rest: Any, **more: Any) -> None:
         """Adds the loss terms, each the mean over steps since the last time."""
@@ -139,18 +151,28 @@ class IMMTrainer(Trainer):
 
     def _divided_by(self, num_items_in_batch: Any) -> int:
         """By what the trainer will divide the loss, because it thinks it a mean over one of several batches."""
-        scaled = self.model_accepts_loss_kwargs and num_items_in_batch is not None
-        if scaled or self.compute_loss_func is not None:
+        scaled = (
+            self.model_accepts_loss_kwargs and num_items_in_batch is not None
+        ) or self.compute_loss_func is not None
+        said: bool | None = getattr(self, "loss_is_scaled_for_ga", None)
+        if scaled if said is None else said:
             return 1
         return int(getattr(self, "current_gradient_accumulation_steps", 1))
 
     def _for_model(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        ours = self._not_taken()
+        return {name: value for name, value in inputs.items() if name not in ours}
+
+    def _not_taken(self) -> list[str]:
+        """Columns that IMM needs, and that the model would not take."""
         taken = inspect.signature(type(self.model).forward).parameters
-        return {name: value for name, value in inputs.items() if name not in NEEDED or name in taken}
+        if any(each.kind == inspect.Parameter.VAR_KEYWORD for each in taken.values()):
+            return []  # who knows: it gets what it would get without IMM
+        return [name for name in NEEDED if name not in taken]
 
     def _set_signature_columns_if_needed(self) -> None:
         super()._set_signature_columns_if_needed()
-        self._signature_columns += [name for name in NEEDED if name not in self._signature_columns]
+        self._signature_columns += [name for name in self._not_taken() if name not in self._signature_columns]
 
     def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
         super()._save_optimizer_and_scheduler(output_dir)
@@ -161,14 +183,19 @@ class IMMTrainer(Trainer):
         super()._load_optimizer_and_scheduler(checkpoint)
         if checkpoint is not None:
             load_matching(self.matcher, Path(checkpoint))
-            self._logged_at = self.state.global_step
 
 
-class _AddApart(TrainerCallback):
-    """Comes after the primary gradient was clipped, and before the optimizer's step."""
+class _Calls(TrainerCallback):
+    """Calls the trainer at places where it is not asked itself."""
 
     def __init__(self, trainer: IMMTrainer) -> None:
         self._trainer = trainer
 
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        self._trainer.begin()
+
     def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
         self._trainer.add_apart()
+
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        self._trainer.begin()

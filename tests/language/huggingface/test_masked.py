@@ -172,3 +172,17 @@ def test_other_encoders_are_refused():
     other = DistilBertForMaskedLM(DistilBertConfig(vocab_size=20, dim=8, hidden_dim=8, n_layers=1, n_heads=2))
     with pytest.raises(ValueError, match=r"same encoder, got BertModel with embeddings \(20, 8\) and DistilBertModel"):
         TaskWithMaskedLM(tiny.classifier(), other)
+
+
+@pytest.mark.parametrize("matching", ["streaming", "sampled", "exact"])
+def test_a_row_without_words_is_trained_plainly(tmp_path, matching):
+    rows = [{"input_ids": [2, 3], "label": 0}, *pairs(1)]
+    changes = {"per_device_train_batch_size": 1, "train_sampling_strategy": "sequential", "max_steps": 2}
+    model = tiny.task_with_words()
+    made = trainer(tmp_path, model, dataset=rows, matching=matching, positions=1, **changes)
+    made.data_collator = lambda given: collate(given) | {"masked_words": collate(given)["input_ids"]}  # nothing masked
+    collate = MaskingCollator(tiny.tokenizer(True))
+    made.train()
+    found = [record["matching"] for record in made.state.log_history if "matching" in record]
+    assert found[0] == 0
+    assert found[1] > 0

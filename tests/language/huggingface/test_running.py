@@ -42,9 +42,8 @@ def test_a_batch_without_places_adds_nothing():
     table = Streaming(len(codes), len(tiny.WORDS), 1.0)
     scores = torch.randn(3, len(tiny.WORDS), requires_grad=True)
     loss = streaming_loss(table, scores, torch.full((3,), -1), torch.ones(3), tiny.bigram(), codes)
-    loss.backward()
     assert loss.item() == 0
-    assert not scores.grad.any()
+    assert not loss.requires_grad
     assert table.steps == 0
 
 

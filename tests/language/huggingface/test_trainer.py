@@ -224,3 +224,13 @@ def test_a_second_training_with_a_new_model_is_the_first(tmp_path, matching):
     once = tiny.trained(made)
     assert not torch.equal(once, tiny.parameters(tiny.gpt2()))
     assert torch.equal(tiny.trained(made), once)
+
+
+@pytest.mark.parametrize("matching", MATCHINGS)
+def test_a_batch_without_places_is_trained_plainly(tmp_path, matching):
+    rows = [{"input_ids": [5]}, *tiny.rows(2)]
+    changes = {"matching": matching, "per_device_train_batch_size": 1, "train_sampling_strategy": "sequential"}
+    made = tiny.trainer(tmp_path, dataset=rows, **changes)
+    made.train()
+    assert history(made, "matching")[0] == 0
+    assert history(made, "matching")[1] > 0

@@ -120,9 +120,11 @@ class Running(Matcher):
             weight[at] = places.weight
         else:
             places = self._choose(batch.places)
-            with evaluating(model):
-                scores = head(model, self.reading.hidden(model, batch.rows, places.row, places.place))
             codes, weight = self.codes.encode(places.short), places.weight
+            scores = weight.new_zeros(0, len(self.target.classes))
+            if len(places):
+                with evaluating(model):
+                    scores = head(model, self.reading.hidden(model, batch.rows, places.row, places.place))
         return streaming_loss(
             self.table, scores, codes, weight, self.target, self.codes, self.args.rows_at_once, self.together
         )

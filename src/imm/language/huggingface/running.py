@@ -78,7 +78,7 @@ def streaming_loss(
     direction[codes < 0] = 0
     value = torch.zeros((), device=scores.device, dtype=torch.promote_types(scores.dtype, torch.float32))
     if len(every) == 0:
-        return functional.with_direction(value, scores, direction)
+        return value
     groups, size = torch.unique(every, return_counts=True)
     part_of_group = (size.cumsum(0) - size) // rows_at_once
 
@@ -98,4 +98,5 @@ def streaming_loss(
         value += risk.detach() / together.size
         direction[mine] = torch.autograd.grad(-len(scores) * risk, some)[0].to(direction.dtype)
     streaming.steps.copy_(steps + 1)
-    return functional.with_direction(value, scores, direction)
+    # A process without rows takes part in the others' means; it has nothing to differentiate.
+    return functional.with_direction(value, scores, direction) if len(scores) else value

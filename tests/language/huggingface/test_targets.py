@@ -79,7 +79,12 @@ def test_an_arpa_file_without_place_for_unknown_words_has_the_others_add_up(tmp_
     short = torch.tensor([[5, 9], [2, 11]])
     assert found(short).sum(-1).tolist() == pytest.approx([1.0, 1.0])  # checked to be probabilities, too
     assert found(short)[:, 1].tolist() == [0.0, 0.0]
-    assert float(given.trie.base[0]) > 0
+    base = given.trie.base
+    assert base[0] > 0
+    before = given(torch.tensor([[3, 7], [2, 9]])).double()  # the same contexts, numbered as in the file
+    missing = before[:, 0] / base[0]  # <unk> has the last back-off alone
+    wanted = before[:, 1] + missing * base[1] * (1 / (1 - base[0]) - 1)
+    torch.testing.assert_close(found(short)[:, 3].double(), wanted, rtol=1e-4, atol=1e-7)
 
 
 def test_an_arpa_file_of_other_words_is_refused(tmp_path):

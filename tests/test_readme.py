@@ -95,6 +95,91 @@ def test_cost_table():
     assert figures["memory_sampled_max_over_min"] <= 1.15
 
 
+def counts():
+    """The study of rivals on tables, counted over cells, by full model, old model, sets and method."""
+    rows = [row for row in result("tabular-rivals")["rows"] if "cells" in row]
+    return {(row["model"], row["old"], row["data"], row["method"]): row for row in rows}
+
+
+def test_rivals_table():
+    found = counts()
+    methods = ("imm", "imm-stacking", "reverse-kd", "interpolation", "stacking", "offset")
+    shown = table("Tables: when it helps")
+    assert len(shown) == len({key[:2] for key in found})
+    for model, old, cells, *gains in shown:
+        rows = [found[model, old, "all sets", method] for method in methods]
+        assert int(cells) == rows[0]["cells"]
+        assert gains == [f"{row['gain']:+.1f}% ({row['better']}/{row['worse']})" for row in rows]
+    good = {method: found["linear", "good", "all sets", method] for method in methods}
+    said = README.split("### Tables: when it helps\n", 1)[1].split("###")[0].replace("\n", " ")
+    assert f"IMM is best or tied in {good['imm']['best_or_tied_of_free']} of {good['imm']['cells']} cells" in said
+    for method, words in (
+        ("interpolation", "(interpolation) is best or tied in {} of 20"),
+        ("imm-stacking", "the old score kept in {}."),
+    ):
+        assert words.format(good[method]["best"] + good[method]["tied"]) in said
+
+
+def test_cost_of_tables():
+    figures = json.loads((ROOT / "results" / "benchmark-tabular.json").read_text())
+    assert [cell for _, cell in table("What tables cost")] == [
+        ", ".join(f"{figures[f'fit_over_logistic_{n}']:.1f}" for n in (300, 3000)),
+        f"{figures['exact_over_neighbors_10000']:.0f}",
+        f"{figures['neighbors_10000_gap']:.4f}",
+        ", ".join(f"{figures[f'lightgbm_imm_over_plain_{n}']:.1f}" for n in (300, 3000)),
+    ]
+    assert max(figures["fit_over_logistic_300"], figures["fit_over_logistic_3000"]) <= 10
+
+
+RIVALS = (ROOT / "docs" / "tabular-rivals.md").read_text()
+
+
+def test_every_table_of_the_page_of_rivals():
+    found, tables = counts(), re.findall(r"\| method \| gain \|.*\n\|[-|]+\n((?:\|.*\n)+)", RIVALS)
+    kinds = [("linear", old) for old in ("good", "weak", "shifted", "wrong")]
+    kinds += [("lightgbm", old) for old in ("good", "wrong")]
+    assert len(tables) == len(kinds)
+    for (model, old), lines in zip(kinds, tables, strict=True):
+        methods = []
+        for line in lines.splitlines():
+            method, *cells = [cell.strip() for cell in line.strip("|").split("|")]
+            every, seen, unseen = (
+                found[model, old, sets, method] for sets in ("all sets", "sets the rule was made on", "other sets")
+            )
+            expected = [f"{every['gain']:+.1f}%", f"{every['better']} / {every['worse']}"]
+            expected += [f"{row['best'] + row['tied']} of {row['cells']}" for row in (every, seen, unseen)]
+            free = every.get("best_or_tied_of_free")
+            assert cells == [*expected, "" if free is None else f"{free} of {every['cells']}"]
+            methods.append(method)
+        assert methods == [key[3] for key in found if key[:3] == (model, old, "all sets")]
+
+
+def test_what_the_page_of_rivals_says():
+    cells = {}
+    for row in result("tabular-rivals")["rows"]:
+        if "verdict" in row:
+            cells.setdefault(tuple(row[key] for key in ("model", "old", "data", "n")), {})[row["method"]] = row
+    good = {key: cell for key, cell in cells.items() if key[:2] == ("linear", "good")}
+    leads = {key: [cell[name]["verdict"] != "behind" for name in ("imm", "imm-stacking")] for key, cell in good.items()}
+    assert f"at\n  least one of the two in {sum(map(any, leads.values()))}." in RIVALS
+    honest = [lead for key, lead in leads.items() if key[2] in ("breast-cancer", "diabetes", "digits-odd")]
+    counted = [sum(lead[0] for lead in honest), sum(lead[1] for lead in honest), sum(map(any, honest))]
+    assert "On the three honest sets: {}, {} and {} of 7".format(*counted) in RIVALS
+    assert f"in any of the {len(cells)} cells" in RIVALS
+    worse = {
+        (key, name): cell[name]
+        for key, cell in cells.items()
+        for name in ("imm", "imm-stacking")
+        if cell[name]["against_full_only"] == "worse"
+    }
+    assert len(worse) == 3
+    for row in worse.values():
+        assert f"{-row['gain']:.1f} ± {row['gain_error']:.1f}%" in RIVALS
+        assert -row["gain"] < 2 * row["gain_error"]
+    by_size = {n: [cell["imm"]["gain"] for key, cell in good.items() if key[3] == n] for n in (50, 100, 1000)}
+    assert [f"{sum(gains) / len(gains):.1f}" for gains in by_size.values()] == ["5.3", "3.0", "0.2"]
+
+
 @pytest.mark.parametrize("name", re.findall(r"\]\(((?!http)[^)#]+)\)", README))
 def test_links_lead_somewhere(name):
     assert (ROOT / name).exists()

@@ -169,6 +169,45 @@ def test_actions_of_a_space_that_begins_elsewhere():
     assert set(agent.walk().actions.tolist()) <= {0, 1}
 
 
+def test_any_function_may_be_the_help(seed):
+    """As PPO takes it: here nothing, so that the training is the one without help."""
+    found = []
+    for options in ({}, {"matching": lambda log_policy, at: 0.0 * log_policy(at).sum(), "lam": 1.0}):
+        torch.manual_seed(seed)
+        found.append(IMMReinforce(gymnasium.make("CartPole-v1"), nn.Linear(4, 2), seed=seed, **options).learn(3))
+    assert found[0] == found[1]
+
+
+class Broken(gymnasium.Wrapper):
+    """A reward that is no number at the third step."""
+
+    def reset(self, **options):
+        self.made = 0
+        return super().reset(**options)
+
+    def step(self, action):
+        there, reward, *rest = super().step(action)
+        self.made += 1
+        return there, float("nan") if self.made == 3 else reward, *rest
+
+
+def test_a_reward_that_is_no_number_is_one_line():
+    with pytest.raises(ValueError, match="reward must be finite, got nan at step 3"):
+        IMMReinforce(Broken(gymnasium.make("CartPole-v1")), nn.Linear(4, 2)).learn(1)
+
+
+@pytest.mark.parametrize(
+    ("env", "message"),
+    [
+        (lambda: "CartPole-v1", r"env must be one environment, as gymnasium.make gives, got 'CartPole-v1'; PPO takes"),
+        (lambda: gymnasium.make_vec("CartPole-v1", 2, "vector_entry_point"), "got a CartPoleVectorEnv; PPO takes"),
+    ],
+)
+def test_another_kind_of_environment(env, message):
+    with pytest.raises(TypeError, match=message):
+        IMMReinforce(env(), nn.Linear(4, 2))
+
+
 def test_it_learns_the_grid_faster_with_help():
     """Mean reward of a walk of 50 steps after 25 updates, over 8 walks."""
 

@@ -1,5 +1,8 @@
 """The IMM risk of a policy in any world, and what is refused."""
 
+import sys
+
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -186,7 +189,40 @@ def test_a_target_of_another_kind():
 def test_observations_as_tensors():
     world = World(spaces.MultiDiscrete([3, 4]), TWO)
     assert world.shape == (2,)
-    assert world.observations([[1, 2]]).dtype == torch.int64
-    assert World(spaces.Discrete(5), TWO).shape == ()
-    assert World(spaces.Box(0, 255, (2, 2), "uint8"), TWO).observations([[[0, 255]] * 2]).dtype == torch.int64
-    assert World(BOX, TWO).observations([[0.1, 0.2, 0.3]]).dtype == torch.float32
+    assert world.observations([[1, 2]], 0, 1).dtype == torch.int64
+    assert World(spaces.Discrete(5), TWO).observations(np.int64(3), 0).shape == ()
+    image = World(spaces.Box(0, 255, (2, 2), "uint8"), TWO)
+    assert image.observations(np.full((1, 2, 2), 255, np.uint8), 0, 1).dtype == torch.float32
+    assert World(BOX, TWO).observations([0, 1, 0], 0).dtype == torch.float32  # by the space, not by what was met
+
+
+@pytest.mark.parametrize(
+    ("given", "n", "message"),
+    [
+        ([0.1, 0.2], None, r"observations must be of shape \(3,\), as their space says, got \(2,\) at step 4"),
+        ([[0.1, 0.2, 0.3]], 2, r"observations must be of shape \(2, 3\), .* got \(1, 3\) at step 4"),
+        ([0.1, np.nan, 0.3], None, "observation must be finite, got nan at step 4"),
+        ([0.1, 0.2, -np.inf], None, "observation must be finite, got -inf at step 4"),
+    ],
+)
+def test_observations_unlike_their_space(given, n, message):
+    with pytest.raises(ValueError, match=message):
+        World(BOX, TWO).observations(given, 4, n)
+
+
+@pytest.mark.parametrize("logits", [[np.nan, 0.0], [np.inf, 0.0], [-np.inf, -np.inf]])
+def test_logits_that_are_no_policy(logits):
+    policy = World(BOX, TWO).log_policy(lambda o: torch.tensor([[0.0, 0.0], logits]))
+    with pytest.raises(ValueError, match=r"policy must give finite logits \(some may be -inf\), got \["):
+        policy(torch.zeros(2, 3))
+
+
+def test_an_action_may_be_left_out():
+    policy = World(BOX, TWO).log_policy(lambda o: torch.tensor([[-np.inf, 0.0]]))
+    assert policy(torch.zeros(1, 3)).exp().tolist() == [[0.0, 1.0]]
+
+
+def test_without_gymnasium_it_says_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "gymnasium", None)
+    with pytest.raises(ImportError, match=r"this needs Gymnasium: pip install 'imm\[control\]'"):
+        IMMReinforce(Odd(BOX, TWO), nn.Linear(3, 2))

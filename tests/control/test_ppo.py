@@ -11,9 +11,10 @@ gymnasium = pytest.importorskip("gymnasium", reason="the extra [control] is not 
 
 from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
 
-from imm.control import PPO, PolicyMatching, PPOSettings, Visited  # noqa: E402
+from imm.control import PPO, PolicyMatching, PPOSettings, Visited, first_returns  # noqa: E402
 from imm.control.ppo import Batch, Rollout, advantages, clipped_loss  # noqa: E402
 from imm.inducers import Kernel  # noqa: E402
+from tests.control.test_agent import Broken  # noqa: E402
 from tests.reference_control import advantages_by_loops  # noqa: E402
 
 SHORT = PPOSettings(steps=16, epochs=2, minibatches=2, rate=1e-3)
@@ -179,6 +180,24 @@ def test_it_learns_cartpole():
     assert np.mean(last) > 100
 
 
+class Constant(nn.Linear):
+    """The same value everywhere."""
+
+    def __init__(self, given):
+        super().__init__(4, 1)
+        self.given = given
+
+    def forward(self, observations):
+        return super().forward(observations) * self.given
+
+
+def test_first_returns_of_a_world_that_never_ends_are_an_error():
+    grids = gymnasium.make_vec("imm/ToroidalGrid-v0", 3, "vector_entry_point")
+    with pytest.raises(ValueError, match="3 of 3 episodes have not ended after 50 steps"):
+        first_returns(grids, lambda places: torch.zeros(len(places), 4), seed=0, most=50)
+    assert first_returns(cartpoles(), networks(0)[0], seed=0, most=500).shape == (4,)
+
+
 def build(envs=None, policy=None, value=None, **options):
     made = networks(0)
     ppo = PPO(cartpoles() if envs is None else envs(), policy or made[0], value or made[1], **options)
@@ -206,6 +225,18 @@ def build(envs=None, policy=None, value=None, **options):
             ValueError,
             r"AutoresetMode.NEXT_STEP\), got .*SAME_STEP",
         ),
+        (
+            {"envs": lambda: gymnasium.make("CartPole-v1")},
+            TypeError,
+            r"envs must be vectorised, as gymnasium.make_vec gives, got a TimeLimit; IMMReinforce takes a single one",
+        ),
+        (
+            {"envs": lambda: SyncVectorEnv([lambda: Broken(gymnasium.make("CartPole-v1"))] * 2)},
+            ValueError,
+            "reward must be finite, got nan at step 3",
+        ),
+        ({"value": Constant(float("nan"))}, ValueError, "value must be finite, got nan"),
+        ({"seed": -1}, ValueError, "seed must be a whole number of at least 0, got -1"),
     ],
 )
 def test_bad_parts_are_one_line(wrong, kind, message):

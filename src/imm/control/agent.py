@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Generator, Tensor, nn
 
-from imm.control.matching import PolicyMatching, checked_lam, helped
+from imm.control.matching import Help, checked_lam, helped, let_see
 from imm.control.reinforce import reward_to_go, stepper
-from imm.control.worlds import World, drawn
+from imm.control.worlds import checked_rewards, drawn, world_of
 from imm.validation import check_count, check_fraction
 
 if TYPE_CHECKING:
@@ -34,7 +34,8 @@ class IMMReinforce:
     Args:
         env: observations are one array, actions discrete.
         policy: a module from observations ``[n, *shape]`` to logits ``[n, actions]``.
-        matching: how the restricted policy is used; needed where ``lam`` is above 0.
+        matching: a second loss from the policy and observations, such as :class:`~imm.control.PolicyMatching`; needed
+            where ``lam`` is above 0.
         lam: λ; with 0 this is plain REINFORCE.
         rate: of Adam.
         steps: of a walk, which ends earlier where the environment says so.
@@ -68,7 +69,7 @@ class IMMReinforce:
         self,
         env: "Env[Any, Any]",
         policy: nn.Module,
-        matching: PolicyMatching | None = None,
+        matching: Help | None = None,
         lam: float = 0.0,
         rate: float = 0.01,
         steps: int = 50,
@@ -76,7 +77,7 @@ class IMMReinforce:
         seed: int = 0,
     ) -> None:
         self.env = env
-        self.world = World(env.observation_space, env.action_space)
+        self.world = world_of(env)
         self.log_policy = self.world.log_policy(policy)
         self.matching = matching
         self.lam = checked_lam(lam, matching)
@@ -91,12 +92,12 @@ class IMMReinforce:
         observation, _ = self.env.reset(seed=self._seed)
         self._seed = None  # once: with a seed at every reset all walks would start alike
         observations, actions, rewards = [], [], []
-        for _ in range(self.steps):
-            observations.append(self.world.observations(observation))
+        for step in range(self.steps):
+            observations.append(self.world.observations(observation, step))
             with torch.no_grad():
                 actions.append(drawn(self.log_policy(observations[-1][None]), self._source))
             observation, reward, terminated, truncated, _ = self.env.step(self.world.actions(actions[-1])[0])
-            rewards.append(float(reward))
+            rewards.append(float(checked_rewards(reward, step + 1)))
             if terminated or truncated:
                 break
         return Episode(torch.stack(observations), torch.cat(actions), torch.tensor(rewards))
@@ -110,8 +111,7 @@ class IMMReinforce:
 
     def update(self, walked: Episode) -> None:
         """What was visited is remembered by a learned belief; then one step of Adam."""
-        if self.lam and self.matching is not None:
-            self.matching.see(walked.observations)
+        let_see(self.lam, self.matching, walked.observations)
         self._step(self.loss(walked))
 
     def learn(self, updates: int) -> list[float]:

@@ -118,6 +118,12 @@ def checked_lam(lam: float, help_with: Help | None) -> float:
     return float(lam)
 
 
+def let_see(lam: float, help_with: Help | None, observations: Tensor) -> None:
+    """What was visited, ``[n, *shape]``, for a help that learns from it; a plain function does not."""
+    if lam and isinstance(help_with, PolicyMatching):
+        help_with.see(observations)
+
+
 def helped(primary: Tensor, lam: float, help_with: Help | None, log_policy: Policy, at: Tensor) -> Tensor:
     """``primary + λ · help``   (Eq. main-objective); ``primary`` itself, untouched, where λ is 0."""
     checked_lam(lam, help_with)

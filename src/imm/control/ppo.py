@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Generator, Tensor, nn
 
-from imm.control.matching import Help, PolicyMatching, checked_lam, helped
-from imm.control.worlds import World, drawn
+from imm.control.matching import Help, checked_lam, helped, let_see
+from imm.control.worlds import checked_rewards, drawn, needed_gymnasium, world_of_many
 from imm.validation import check_count, check_fraction, check_not_negative
 
 if TYPE_CHECKING:
@@ -121,7 +121,10 @@ class Batch(NamedTuple):
 
 @dataclass(frozen=True)
 class Progress:
-    """After an update: the steps made so far, by all environments, and the returns of the episodes that just ended."""
+    """After an update: the steps made so far, by all environments, and the returns of the episodes that just ended.
+
+    A step that only resets an environment after an end counts too: ``steps`` grows by the same number each time.
+    """
 
     steps: int
     returns: list[float]
@@ -157,12 +160,11 @@ class PPO:
         lam: float = 0.0,
         seed: int = 0,
     ) -> None:
-        from gymnasium.vector import AutoresetMode
-
         self.envs = envs
-        self.world = World(envs.single_observation_space, envs.single_action_space)
-        mode = envs.metadata.get("autoreset_mode", AutoresetMode.NEXT_STEP)
-        if mode != AutoresetMode.NEXT_STEP:
+        self.world = world_of_many(envs)
+        next_step = needed_gymnasium().vector.AutoresetMode.NEXT_STEP
+        mode = envs.metadata.get("autoreset_mode", next_step)
+        if mode != next_step:
             raise ValueError(f"envs must reset at the step after an end (AutoresetMode.NEXT_STEP), got {mode}")
         self.settings = PPOSettings() if settings is None else settings
         self.log_policy = self.world.log_policy(policy)
@@ -171,8 +173,8 @@ class PPO:
         self.lam = checked_lam(lam, matching)
         self._parameters = list({id(p): p for p in [*policy.parameters(), *value.parameters()]}.values())
         self._optimizer = torch.optim.Adam(self._parameters, lr=self.settings.rate, eps=1e-5)
-        self._source = Generator().manual_seed(seed)
-        self._observation = self.world.observations(envs.reset(seed=seed)[0])
+        self._source = Generator().manual_seed(check_count(seed, "seed", least=0))
+        self._observation = self.world.observations(envs.reset(seed=seed)[0], 0, envs.num_envs)
         self._ended = torch.zeros(envs.num_envs, dtype=torch.bool)
         self._return = torch.zeros(envs.num_envs, dtype=torch.float64)
         self._steps = 0
@@ -181,8 +183,7 @@ class PPO:
         """Rollouts and updates by turns; gives what was reached after each."""
         for _ in range(check_count(updates, "updates")):
             rollout, returns = self._collect()
-            if self.lam and isinstance(self.matching, PolicyMatching):
-                self.matching.see(rollout.observations[:-1][rollout.real])
+            let_see(self.lam, self.matching, rollout.observations[:-1][rollout.real])
             self._update(rollout)
             yield Progress(self._steps, returns)
 
@@ -192,6 +193,9 @@ class PPO:
         n = len(observations)
         if values.shape not in ((n,), (n, 1)):
             raise ValueError(f"value must give [{n}] or [{n}, 1], got shape {tuple(values.shape)}")
+        wrong = ~values.detach().isfinite()
+        if wrong.any():
+            raise ValueError(f"value must be finite, got {values[wrong][0].item()}")
         return values.view(n)
 
     @torch.no_grad()
@@ -199,16 +203,18 @@ class PPO:
         """The next steps of every environment, and the returns of the episodes that ended in them."""
         kept: list[list[Tensor]] = [[] for _ in range(7)]
         returns: list[float] = []
-        for _ in range(self.settings.steps):
+        for made in range(1, self.settings.steps + 1):
             log_pi = self.log_policy(self._observation)
             action = drawn(log_pi, self._source)
             there, reward, terminated, truncated, _ = self.envs.step(self.world.actions(action))
-            rewarded, ended = torch.as_tensor(reward).to(log_pi), torch.as_tensor(terminated | truncated)
+            at = self._steps // self.envs.num_envs + made
+            rewarded = torch.as_tensor(checked_rewards(reward, at)).to(log_pi)
+            ended = torch.as_tensor(terminated | truncated)
             taken = log_pi.gather(1, action[:, None])[:, 0]
             step = (self._observation, action, taken, rewarded, torch.as_tensor(terminated), ended, ~self._ended)
             for column, met in zip(kept, step, strict=True):
                 column.append(met)
-            self._observation, self._ended = self.world.observations(there), ended
+            self._observation, self._ended = self.world.observations(there, at, self.envs.num_envs), ended
             self._return += rewarded
             returns += self._return[ended].tolist()
             self._return[ended] = 0.0

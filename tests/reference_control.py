@@ -72,3 +72,37 @@ class Run:
         self.optimizer.zero_grad()
         self.loss(*walk).backward()
         self.optimizer.step()
+
+
+def loss_by_loops(log_policy, observations, actions, rewards, discount, lam, short, target, belief):
+    """REINFORCE with IMM in any world, one step at a time.
+
+    ``log_policy`` is of one observation, ``short`` a function of one, ``target`` of one short context; ``belief`` gives
+    pairs of an observation and its weight for one short context.
+    """
+    n = len(observations)
+    loss = torch.zeros(())
+    for t in range(n):
+        to_go = sum(discount ** (later - t) * rewards[later] for later in range(t, n))
+        loss = loss - log_policy(observations[t])[actions[t]] * to_go / n
+    for observation in observations:
+        seen = short(observation)
+        induced = sum(weight * log_policy(extended).exp() for extended, weight in belief(seen))
+        for action, p in enumerate(target(seen).tolist()):
+            loss = loss - lam * p * induced[action].log() / n
+    return loss
+
+
+def advantages_by_loops(rewards, values, terminated, ended, discount, trace):
+    """Of one environment: each advantage as a sum over what comes until the end; ``values`` has one more."""
+    found = []
+    for t in range(len(rewards)):
+        total, factor = 0.0, 1.0
+        for later in range(t, len(rewards)):
+            after = 0.0 if terminated[later] else values[later + 1]
+            total += factor * (rewards[later] + discount * after - values[later])
+            factor *= discount * trace
+            if ended[later]:
+                break
+        found.append(total)
+    return found

@@ -67,6 +67,12 @@ def test_grid_table():
             assert cell == f"{ours:.1f} ({paper:.1f})"
 
 
+def test_cartpole_figures():
+    means = {(row["method"], row["steps"]): row["mean"] for row in result("cartpole-velocities")["rows"]}
+    with_imm, without = re.search(r"a return of (\d+)\s+with IMM and (\d+) without after 4,096 steps", README).groups()
+    assert (with_imm, without) == (f"{means['imm', 4096]:.0f}", f"{means['none', 4096]:.0f}")
+
+
 def test_demo_table():
     found = result("demo")["rows"]
     for method, *cells in table("The demo"):

@@ -149,6 +149,15 @@ def test_a_finished_run_is_not_trained_again(tmp_path, monkeypatch):
     assert (tmp_path / "imm-lm" / "metrics.jsonl").read_bytes() == before
 
 
+@pytest.fixture
+def _interruptible():
+    """Started in the background of a shell, a process hears no Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("_interruptible")
 @pytest.mark.parametrize("method", ["streaming", "sampled"])
 def test_ctrl_c_then_the_same_command(method, tmp_path, monkeypatch):
     from imm.language import Run

@@ -2,13 +2,15 @@
 
 import io
 import itertools
+import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from imm.control.picture import AGENT
-from imm.experiments import STUDIES, grid, grid_heatmap, grid_reward, reproduce
+from imm.experiments import STUDIES, grid, grid_heatmap, grid_reward, grid_strength, reproduce
 from imm.report.map import HEAD, animated, draw_map
 
 TINY = {"size": 4, "steps": 5, "runs": 3, "epochs": [2, 4, 180]}
@@ -62,6 +64,18 @@ def test_curves_without_help_are_the_same_in_every_study():
     settings = {**grid.WORLD, **TINY, "epochs": [2, 4], "curves": curves}
     none, imm = (grid.run(settings, piece) for piece in grid.trainings(settings))
     assert [row["mean"] for row in none] == [row["mean"] for row in imm]
+
+
+def test_rivals_use_the_best_strengths_and_those_lie_inside_what_was_tried():
+    """But for interpolation's share of 0, which is a bound by nature."""
+    rows = json.loads((Path(__file__).parents[2] / "results" / "grid-strength" / "result.json").read_text())["rows"]
+    curves = study("grid-rivals").settings["curves"]
+    for way, tries in grid_strength.TRIES.items():
+        for part, (_, used) in zip(("up to 175 epochs", "from 200 epochs on"), curves[way]["strengths"], strict=True):
+            mine = {row["tried"]: row["mean"] for row in rows if (row["method"], row["part"]) == (way, part)}
+            assert list(mine) == pytest.approx(tries, abs=1e-4)
+            assert used == pytest.approx(max(mine, key=mine.get), abs=1e-4)
+            assert min(tries) < used < max(tries) or (way, used) == ("interpolation", 0.0)
 
 
 class TestHeatmap:

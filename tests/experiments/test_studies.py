@@ -36,6 +36,7 @@ TINY = {
         },
         "runs": 2,
     },
+    "cartpole-velocities": {"points": [64], "steps": 8, "runs": 2, "episodes": 2},
     "demo": {"runs": 2, "lams": [0.0, 1.0], "l2s": [1.0], "repeats": 1},
 }
 

@@ -11,6 +11,10 @@ app = typer.Typer(no_args_is_help=True, help="Count and smooth n-grams, measure 
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="What `imm ngram fit` wrote.")]
 Text = Annotated[Path, typer.Option(help="A text file, UTF-8, one sentence a line.")]
+Tokens = Annotated[
+    Path | None,
+    typer.Option("--tokenizer", help="A Hugging Face model's folder or name: its tokens are the words."),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print the figures as JSON.")]
 
 
@@ -30,6 +34,7 @@ def fit(
         str,
         typer.Option(help="Stream only; a word that never follows another: one (as if it did once) or keep (never)."),
     ] = "one",
+    tokenizer: Tokens = None,
     as_json: AsJson = False,
 ) -> None:
     """Count the n-grams of a text and smooth them (modified Kneser-Ney)."""
@@ -38,17 +43,25 @@ def fit(
     from imm.language.text import words_in
     from imm.targets.ngram import save
 
+    if tokenizer is not None and (convention != "stream" or min_count != 1 or vocabulary is not None):
+        raise ValueError("--tokenizer has its own words: leave out --convention, --min-count and --vocabulary")
     words = None if vocabulary is None else words_in(vocabulary)
+    hugging = None if tokenizer is None else _huggingface()
     with reading("counting") as progress:
-        model = fit_ngram(
-            text,
-            order,
-            convention,
-            min_count=min_count,
-            vocabulary=words,
-            zero_counts=zero_counts,
-            progress=progress,
-        )
+        if hugging is not None and tokenizer is not None:
+            tokens = hugging.load_tokenizer(tokenizer)
+            rows = hugging.token_rows(text, tokens, progress)
+            model = hugging.fit_token_ngram(rows, tokens, order, hugging.model_words(tokenizer), zero_counts)
+        else:
+            model = fit_ngram(
+                text,
+                order,
+                convention,
+                min_count=min_count,
+                vocabulary=words,
+                zero_counts=zero_counts,
+                progress=progress,
+            )
     save(model, out)
     sizes = [len(model.classes), *(len(level.keys) for level in model.trie.levels)]
     fallback = model.about.fallback_orders
@@ -66,7 +79,7 @@ def fit(
 
 
 @app.command(name="eval")
-def evaluate(folder: Folder, text: Text, as_json: AsJson = False) -> None:
+def evaluate(folder: Folder, text: Text, tokenizer: Tokens = None, as_json: AsJson = False) -> None:
     """Perplexity of a text; unknown words are predicted as <unk>, and count."""
     from imm.cli.progress import reading
     from imm.language import perplexity
@@ -74,7 +87,11 @@ def evaluate(folder: Folder, text: Text, as_json: AsJson = False) -> None:
 
     model = load(folder)
     with reading("predicting") as progress:
-        result, unknown = perplexity(model, text, progress)
+        if tokenizer is None:
+            result, unknown = perplexity(model, text, progress)
+        else:
+            hugging = _huggingface()
+            result, unknown = hugging.token_perplexity(model, text, hugging.load_tokenizer(tokenizer), progress)
     show(
         {
             "perplexity": result.perplexity,
@@ -95,3 +112,12 @@ def export(folder: Folder, arpa: Annotated[Path, typer.Option(help="The file to 
 
     write_arpa(load(folder), arpa)
     typer.echo(f"Written to {arpa}")
+
+
+def _huggingface() -> Any:
+    """Imported where it is asked for: it takes seconds, and may not be there."""
+    try:
+        from imm.language import huggingface
+    except ModuleNotFoundError as error:
+        raise ValueError(f"--tokenizer needs the package {error.name}: pip install 'imm[transformers]'") from None
+    return huggingface

@@ -5,7 +5,7 @@ the discounted reward-to-go ``G_t`` and no baseline, and with help ``λ`` times 
 runs, so that each run's gradient is its own; ``tests/control`` trains the same runs one by one and compares.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import torch
@@ -58,7 +58,7 @@ def train(problem: Problem, recipe: Recipe, runs: int, points: Sequence[int], so
     policies = Policies(runs, problem.grid.n_states, len(ACTIONS), recipe.hidden, source)
     if recipe.method == "warm-start":
         clone(problem, policies, int(recipe.strength), recipe.rate)
-    step = _stepper(policies, recipe.rate)
+    step = stepper(policies.parameters, recipe.rate)
     for epoch in range(points[-1] + 1):
         log_pi = policies.log_probabilities()
         if epoch in points:
@@ -119,15 +119,16 @@ def reward_to_go(rewards: Tensor, discount: float) -> Tensor:
 
 def clone(problem: Problem, policies: Policies, steps: int, rate: float) -> None:
     """Behaviour cloning: the target itself is learned, at every state alike, by ``steps`` of Adam."""
-    step = _stepper(policies, rate)
+    step = stepper(policies.parameters, rate)
     target = problem.target[problem.short]
     for _ in range(steps):
         log_pi = policies.log_probabilities()
         step(len(log_pi) * reverse_kd(log_pi.flatten(0, 1), target.repeat(len(log_pi), 1)))
 
 
-def _stepper(policies: Policies, rate: float) -> Callable[[Tensor], None]:
-    optimizer = torch.optim.Adam(policies.parameters, lr=rate, fused=True)  # element by element: runs do not mix
+def stepper(parameters: Iterable[Tensor], rate: float) -> Callable[[Tensor], None]:
+    """A step of Adam down a loss; element by element, so that stacked runs do not mix."""
+    optimizer = torch.optim.Adam(parameters, lr=rate, fused=True)
 
     def step(total: Tensor) -> None:
         optimizer.zero_grad()

@@ -1,6 +1,7 @@
 """Experiments: one module for each table or figure of the paper."""
 
 from imm.experiments import (
+    cartpole_velocities,
     counterexample,
     grid_heatmap,
     grid_quality,
@@ -43,6 +44,7 @@ STUDIES = (
     grid_strength.STUDY,
     grid_rivals.STUDY,
     tabular_rivals.STUDY,
+    cartpole_velocities.STUDY,
 )
 """What ``imm reproduce --list`` names, in that order; ``imm demo`` runs one more, :mod:`imm.experiments.demo`."""
 

@@ -21,7 +21,7 @@ STUDY = Study(
             "imm, published": grid.curve("imm", grid.PUBLISHED),
             "imm": line("imm", [[175, 1.0], [500, 4.0]]),
             "reverse-kd": line("reverse-kd", [[175, 0.5], [500, 1 / 9]]),
-            "interpolation": line("interpolation", [[175, 0.2], [500, 0.01]]),
+            "interpolation": line("interpolation", [[175, 0.2], [500, 0.0]]),
             "warm-start": line("warm-start", [[175, 80], [500, 80]]),
         },
     },

@@ -8,8 +8,10 @@ COARSE_SPAN = 100.0
 """Means over up to as many batches may be bfloat16, which has 8 bits: in a longer one a batch's share is lost."""
 
 
-def table_size(n_words: int, table_mb: int, span: float = 0.0) -> tuple[int, torch.dtype]:
+def table_size(n_words: int, table_mb: int, span: float = 0.0, n_short: int | None = None) -> tuple[int, torch.dtype]:
     """How many of the most frequent short contexts have a row of ``n_words`` numbers, and of what type.
+
+    There are ``n_short`` of them, one for each word if None.
 
     Single precision if all fit into ``table_mb`` million bytes, or if the mean is over a longer span of batches; else
     bfloat16. As many as fit.
@@ -21,10 +23,11 @@ def table_size(n_words: int, table_mb: int, span: float = 0.0) -> tuple[int, tor
     >>> table_size(50_000, 1024, span=float("inf"))
     (5120, torch.float32)
     """
+    n_short = n_words if n_short is None else n_short
     most = table_mb * 1_000_000
-    coarse = 4 * n_words * n_words > most and span <= COARSE_SPAN
+    coarse = 4 * n_short * n_words > most and span <= COARSE_SPAN
     dtype = torch.bfloat16 if coarse else torch.float32
-    return max(1, min(n_words, most // (dtype.itemsize * n_words))), dtype
+    return max(1, min(n_short, most // (dtype.itemsize * n_words))), dtype
 
 
 def describe_table(n_words: int, table_mb: int, span: float = 0.0) -> str:
@@ -35,7 +38,10 @@ def describe_table(n_words: int, table_mb: int, span: float = 0.0) -> str:
     return f"table of induced bigrams: {n_held:,} of {n_words:,} short contexts, {kind}, {size:,.0f} MB"
 
 
-def table(n_words: int, table_mb: int, memory: float, lifetime: float) -> Streaming:
-    """A running induced model for each short context, within the limit; the vocabulary is sorted by frequency."""
-    n_held, dtype = table_size(n_words, table_mb, min(memory, lifetime))
-    return Streaming(n_words, n_words, memory, lifetime, n_held, dtype)
+def table(n_words: int, table_mb: int, memory: float, lifetime: float, n_short: int | None = None) -> Streaming:
+    """A running induced model for each short context, within the limit; these are numbered by frequency.
+
+    There are ``n_short`` of them, one for each word if None.
+    """
+    n_held, dtype = table_size(n_words, table_mb, min(memory, lifetime), n_short)
+    return Streaming(n_words if n_short is None else n_short, n_words, memory, lifetime, n_held, dtype)

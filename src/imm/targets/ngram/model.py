@@ -1,7 +1,7 @@
 """An n-gram model as target."""
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,6 +138,18 @@ class Ngram(Target):
             discounts,
         )
         return cls(trie, names, about)
+
+    def renamed(self, names: Sequence[int], classes: Sequence[Hashable]) -> "Ngram":
+        """The same over other classes: word ``i`` is the ``names[i]``-th of them, or left out where that is -1.
+
+        See :meth:`imm.targets.ngram.trie.Trie.renamed`.
+        """
+        eos, bos, unk = (
+            None if token is None or names[token] < 0 else int(names[token])
+            for token in (self.about.eos, self.about.bos, self.about.unk)
+        )
+        about = replace(self.about, eos=eos, bos=bos, unk=unk)
+        return Ngram(self.trie.renamed(np.asarray(names, np.int64), len(classes)), classes, about)
 
     @property
     def order(self) -> int:

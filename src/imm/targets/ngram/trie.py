@@ -150,6 +150,33 @@ class Trie:
             nu[rows] *= self.missing[length - 1][node]
         return out, nu
 
+    def renamed(self, names: Ints, n_words: int) -> "Trie":
+        """The same where word ``i`` is called ``names[i]``, of ``n_words``; -1 leaves it out.
+
+        The last back-off of the others then adds up to one. New words have no probability. Two words may get one name
+        if nothing follows one of them.
+        """
+        kept, lost = names >= 0, float(self.base[names < 0].sum())
+        base = np.zeros(n_words, self.base.dtype)
+        np.add.at(base, names[kept], self.base[kept] / (1 - lost))
+        missing = [np.ones(n_words, self.base.dtype)]
+        leads = kept & (np.diff(self.offsets[0]) > 0)
+        missing[0][names[leads]] = self.missing[0][leads]
+        node, levels, bits = names, [], word_bits(n_words)
+        for order, level in enumerate(self.levels, 2):
+            parent, word = node[level.keys >> self.bits], names[level.keys & ((1 << self.bits) - 1)]
+            if ((parent >= 0) & (word < 0)).any():
+                raise ValueError(f"a word that is left out is predicted by {order}-grams")
+            kept = parent >= 0
+            keys = (parent[kept] << bits) | word[kept]
+            rank = np.argsort(keys, kind="stable")
+            levels.append(Level(keys[rank], level.values[kept][rank]))
+            node = np.full(len(kept), -1)
+            node[np.flatnonzero(kept)[rank]] = np.arange(len(keys))
+            if order <= len(self.missing):
+                missing.append(self.missing[order - 1][kept][rank])
+        return Trie(base, tuple(levels), tuple(missing))
+
     def _context(self, contexts: Ints, length: int) -> Ints:
         """The places of the last ``length`` words of each context."""
         words = contexts[:, contexts.shape[1] - length :]

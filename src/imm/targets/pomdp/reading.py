@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from imm.targets.pomdp.model import Floats, Pomdp
 
 ROUNDED = 1e-4
 """How far a row of probabilities may be from one: files print few digits."""
+
+MOST = 2**28
+"""How many entries of T or O a file may have: they are read into dense arrays, 2 GB at this size."""
 
 KINDS = ("discount", "values", "states", "actions", "observations", "start", "T", "O", "R")
 SETS = ("states", "actions", "observations")
@@ -35,16 +38,25 @@ def read_pomdp(path: Path | str) -> Pomdp:
     """The problem in a ``.POMDP`` file; what is wrong with one is said in a line that names the file's line."""
     path = Path(path)
     try:
-        content = path.read_text()
+        content = path.read_text(encoding="utf-8-sig")  # with or without a byte order mark
     except UnicodeDecodeError as error:
         raise ValueError(f"{path} cannot be read as a .POMDP file: {error}") from None
     entries = list(_entries(path, content))
-    preamble = {entry.kind: entry for entry in entries if entry.kind not in FIELDS}
+    preamble: dict[str, _Entry] = {}
+    for entry in entries:
+        if entry.kind not in FIELDS and preamble.setdefault(entry.kind, entry) is not entry:
+            entry.fail(f"`{entry.kind}:` is given again, first in line {preamble[entry.kind].line}")
     missing = [kind for kind in ("discount", *SETS) if kind not in preamble]
     if missing:
         raise ValueError(f"{path} is not a .POMDP file: it has no line `{missing[0]}:`")
+    sizes = {kind: preamble[kind].size() for kind in SETS}
+    n, n_actions, n_seen = sizes.values()
+    if (needed := n_actions * n * max(n, n_seen)) > MOST:
+        raise ValueError(
+            f"{path}: {n_actions} actions, {n} states and {n_seen} observations need {needed} entries, more than the"
+            f" {MOST} that are read from a file; give Pomdp sparse matrices instead"
+        )
     names = {kind: preamble[kind].names() for kind in SETS}
-    n, n_actions, n_seen = (len(names[kind]) for kind in SETS)
     start = preamble["start"].belief(names["states"]) if "start" in preamble else np.full(n, 1 / n)
     tables = {"T": np.zeros((n_actions, n, n)), "O": np.zeros((n_actions, n, n_seen))}
     for entry in entries:
@@ -62,20 +74,24 @@ def read_pomdp(path: Path | str) -> Pomdp:
 
 
 def _rewards(entries: Sequence["_Entry"], names: dict[str, Names], T: Floats, O: Floats) -> Floats:  # noqa: E741
-    """The mean reward ``[states, actions]``. Only actions whose reward depends on what follows need a large table."""
+    """The mean reward ``[states, actions]``; what depends on what follows has a table for one state at a time."""
     n_actions, n, n_seen = O.shape
     out = np.zeros((n, n_actions))
-    placed = [(entry.index(names), entry) for entry in entries]
+    placed = [(entry.index(names), entry.numbers((n, n_seen)[2 - _free(entry) :])) for entry in entries]
     for action in range(n_actions):
-        mine = [(index[1:], entry) for index, entry in placed if index[0] in (action, slice(None))]
-        if all(rest[1:] == (slice(None), slice(None)) for rest, _ in mine):
-            for rest, entry in mine:
-                out[rest[0], action] = entry.number()
-            continue
-        table = np.zeros((n, n, n_seen))
-        for rest, entry in mine:
-            table[rest] = entry.numbers(table[rest].shape[-_free(entry) :] if _free(entry) else ())
-        out[:, action] = np.einsum("sn,no,sno->s", T[action], O[action], table)
+        mine: list[list[tuple[Index, Floats]]] = [[] for _ in range(n)]
+        for (by, here, *after), numbers in placed:
+            if by in (action, slice(None)):
+                for parts in mine[here] if isinstance(here, slice) else [mine[here]]:
+                    parts.append((tuple(after), numbers))
+        for state, parts in enumerate(mine):
+            if all(numbers.ndim == 0 and index == (slice(None), slice(None)) for index, numbers in parts):
+                out[state, action] = parts[-1][1] if parts else 0.0
+                continue
+            table = np.zeros((n, n_seen))
+            for index, numbers in parts:
+                table[index] = numbers
+            out[state, action] = T[action, state] @ (O[action] * table).sum(1)
     return out
 
 
@@ -99,12 +115,11 @@ class _Entry:
 
     def numbers(self, shape: tuple[int, ...]) -> Floats:
         wanted = int(np.prod(shape))
-        try:
-            found = np.array([float(token) for token in self.rest])
-        except ValueError:
-            bad = next(token for token in self.rest if not _is_number(token))
-            self.fail(f"`{self.kind}:` needs a number, got {bad!r}")
-        if found.size != wanted or not np.isfinite(found).all():
+        found = np.array([float(token) if _is_number(token) else np.nan for token in self.rest])
+        finite = np.isfinite(found)
+        if not finite.all():
+            self.fail(f"`{self.kind}:` needs finite numbers, got {_short(self.rest[int(finite.argmin())])}")
+        if found.size != wanted:
             self.fail(f"`{self.kind}:` needs {wanted} finite number{'s'[: wanted > 1]} here, got {found.size}")
         return found.reshape(shape)
 
@@ -116,21 +131,30 @@ class _Entry:
             self.fail(f"`values:` must be reward or cost, got {' '.join(self.rest)!r}")
         return 1.0 if self.rest == ("reward",) else -1.0
 
+    def size(self) -> int:
+        """How many names there are, before any is made: a file may say any number."""
+        return self._counted() or len(self.names())
+
     def names(self) -> Names:
-        if len(self.rest) == 1 and self.rest[0].isdigit() and int(self.rest[0]) > 0:
-            return {str(i): i for i in range(int(self.rest[0]))}
+        if counted := self._counted():
+            return {str(i): i for i in range(counted)}
         if not self.rest or len(set(self.rest)) != len(self.rest) or all(map(_is_number, self.rest)):
-            self.fail(f"`{self.kind}:` must be a number above 0 or different names, got {' '.join(self.rest[:8])!r}")
+            given = _short(" ".join(self.rest[:8]))
+            self.fail(f"`{self.kind}:` must be a number above 0 or different names, got {given}")
         return {name: i for i, name in enumerate(self.rest)}
+
+    def _counted(self) -> int | None:
+        return _whole(self.rest[0]) if len(self.rest) == 1 else None
 
     def place(self, token: str, kind: str, names: Names) -> int | slice:
         if token == "*":
             return slice(None)
         if token in names:
             return names[token]
-        if token.isdigit() and int(token) < len(names):
-            return int(token)
-        return self.fail(f"{token!r} is not one of the {len(names)} {kind}")
+        number = _whole(token)
+        if number is not None and number < len(names):
+            return number
+        return self.fail(f"{_short(token)} is not one of the {len(names)} {kind}")
 
     def index(self, names: dict[str, Names]) -> Index:
         """Where in its table the entry's values go."""
@@ -154,6 +178,8 @@ class _Entry:
     def belief(self, states: Names) -> Floats:
         """What follows ``start:``, ``start include:`` or ``start exclude:``."""
         n, chosen = len(states), np.zeros(len(states), dtype=bool)
+        if not self.rest:
+            self.fail(f"`start:` needs uniform, states, or {n} probabilities, got nothing")
         if self.fields:
             for token in self.rest:
                 chosen[self.place(token, "states", states)] = True
@@ -178,6 +204,15 @@ def _is_number(token: str) -> bool:
     return True
 
 
+def _whole(token: str) -> int | None:
+    """A whole number; what has more digits than any count of states is none."""
+    return int(token) if token.isdecimal() and len(token) <= 20 else None
+
+
+def _short(token: str) -> str:
+    return repr(token if len(token) <= 60 else token[:57] + "...")
+
+
 def _entries(path: Path, content: str) -> Iterator[_Entry]:
     """The entries in order; an entry goes on until the next begins."""
     tokens = [
@@ -185,7 +220,12 @@ def _entries(path: Path, content: str) -> Iterator[_Entry]:
         for number, line in enumerate(content.splitlines(), 1)
         for token in re.findall(r":|[^\s:]+", line.partition("#")[0])
     ]
-    begins = [i for i in range(len(tokens)) if _begins(tokens, i)]
+    begins: list[int] = []
+    for i in range(len(tokens)):
+        # `T: a : start : 0` has the name of an entry as a field: there a field stands after a colon.
+        field = i > 0 and tokens[i - 1][0] == ":" and bool(begins) and tokens[begins[-1]][0] in FIELDS
+        if not field and _begins([token for token, _ in tokens[i : i + 3]]):
+            begins.append(i)
     if tokens and begins[:1] != [0]:
         token, line = tokens[0]
         raise ValueError(f"{path}, line {line}: {token!r} begins no entry; entries are {', '.join(KINDS)}")
@@ -207,9 +247,8 @@ def _entries(path: Path, content: str) -> Iterator[_Entry]:
         yield _Entry(path, line, kind, tuple(fields), tuple(words))
 
 
-def _begins(tokens: list[tuple[str, Any]], i: int) -> bool:
-    here = [token for token, _ in tokens[i : i + 3]]
+def _begins(here: list[str]) -> bool:
+    """Whether these tokens are the beginning of an entry, if they are no field."""
     if here[0] == "start" and len(here) == 3 and here[1] in ("include", "exclude") and here[2] == ":":
         return True
-    # `T: a : start : 0` has the name of an entry as a field: a field stands after a colon.
-    return here[0] in KINDS and here[1:2] == [":"] and (i == 0 or tokens[i - 1][0] != ":")
+    return here[0] in KINDS and here[1:2] == [":"]

@@ -1,4 +1,4 @@
-"""Every example runs and says what it gained."""
+"""Every example of tables runs and says what it gained."""
 
 import re
 import runpy
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parent.parent
-EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+ROOT = Path(__file__).parents[2]
+EXAMPLES = sorted((ROOT / "examples" / "tabular").glob("*.py"))
 NEEDS = {path.stem: ("onnxruntime", "skl2onnx") if path.stem == "onnx_file" else ("pandas",) for path in EXAMPLES}
 
 

@@ -1,0 +1,185 @@
+"""What IMM costs in a Hugging Face run: ``python -m benchmarks.transformers``, or with ``--json`` a flat object.
+
+A GPT-2 with 50,257 words and a BERT with 30,522, on drawn texts; k = 5 contexts for each of 8 places of a row. Both are
+so narrow (``--width``) that what is as large as the vocabulary weighs most.
+
+* ``step``: an optimizer step of ``IMMTrainer`` over one of the plain ``Trainer``. They take turns; a figure is the
+  median over rounds.
+* ``peak``: the highest memory of a process while it trains, above what it had before, in MB, and over that of the plain
+  trainer. The table of running means (``table_mb``, 64 here) is within it.
+"""
+
+import argparse
+import gc
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.memory import resident
+from imm.language.huggingface import IMMConfig, IMMTrainer
+from imm.targets import Ngram
+
+MODELS = {"gpt2": 50_257, "bert": 30_522}
+KINDS = ("plain", "streaming", "sampled")
+BOUNDS = {f"peak_{model}_{kind}_over_plain": 1.5 for model in MODELS for kind in KINDS[1:]}
+"""Figures that must not be larger than this."""
+
+ROWS, LENGTH, BATCH = 32, 64, 8
+
+
+class Words:
+    """Enough of a tokenizer for a masked model: numbers 0 to 4 are padding, unknown, beginning, end and mask."""
+
+    mask_token_id, all_special_ids = 4, (0, 1, 2, 3, 4)
+
+
+class Clock(transformers.TrainerCallback):
+    """The time of each step."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def on_step_begin(self, *_: Any, **__: Any) -> None:
+        """Starts the clock."""
+        self._begin = time.perf_counter()
+
+    def on_step_end(self, *_: Any, **__: Any) -> None:
+        """Stops it."""
+        self.seconds.append(time.perf_counter() - self._begin)
+
+
+def texts(n_words: int) -> list[dict[str, Any]]:
+    """Rows of tokens by Zipf's law, each all labels; for a masked model one in seven is to be predicted."""
+    generator = torch.Generator().manual_seed(0)
+    frequency = 1 / torch.arange(5, n_words).double()
+    tokens = torch.multinomial(frequency, ROWS * LENGTH, replacement=True, generator=generator).view(ROWS, LENGTH) + 5
+    labels = tokens
+    if n_words == MODELS["bert"]:
+        hidden = torch.rand(tokens.shape, generator=generator) < 0.15
+        labels, tokens = tokens.where(hidden, -100), tokens.where(~hidden, Words.mask_token_id)
+    mask = torch.ones(LENGTH, dtype=torch.long)
+    pairs = zip(tokens, labels, strict=True)
+    return [{"input_ids": ids, "labels": label, "attention_mask": mask} for ids, label in pairs]
+
+
+def full_model(name: str, width: int) -> Any:
+    torch.manual_seed(0)
+    if name == "gpt2":
+        size = {"n_positions": LENGTH, "n_embd": width, "n_layer": 2, "n_head": 2}
+        return transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=MODELS[name], **size))
+    size = {"hidden_size": width, "intermediate_size": 4 * width, "num_hidden_layers": 2, "num_attention_heads": 2}
+    return transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=MODELS[name], **size))
+
+
+def trainer(model: str, kind: str, width: int, n_steps: int, folder: str) -> Any:
+    data, n_words = texts(MODELS[model]), MODELS[model]
+    settings = {"report_to": [], "disable_tqdm": True, "save_strategy": "no", "use_cpu": True, "logging_steps": 1000}
+    settings |= {"max_steps": n_steps, "per_device_train_batch_size": BATCH, "dataloader_pin_memory": False}
+    settings |= {"matching": kind} if kind != "plain" else {}
+    args = IMMConfig(output_dir=folder, table_mb=64, positions=8, n_contexts=5, **settings)
+    common = {"model": full_model(model, width), "args": args, "train_dataset": data}
+    if kind == "plain":
+        return quiet(transformers.Trainer(**common, callbacks=[Clock()]))
+    stream = torch.cat([row["input_ids"].where(row["labels"] == -100, row["labels"]) for row in data])
+    tokenizer = Words() if model == "bert" else None
+    target = Ngram.fit(stream, n_words, 2)
+    return quiet(IMMTrainer(**common, callbacks=[Clock()], target=target, processing_class=tokenizer))
+
+
+def quiet(made: Any) -> Any:
+    """Standard output is for the figures."""
+    made.remove_callback(transformers.PrinterCallback)
+    return made
+
+
+def clock(made: Any) -> Clock:
+    return next(each for each in made.callback_handler.callbacks if isinstance(each, Clock))
+
+
+def steps(model: str, width: int, rounds: int, progress: Any) -> dict[str, float]:
+    took: dict[str, list[float]] = {kind: [] for kind in KINDS}
+    with tempfile.TemporaryDirectory() as folder:
+        made = {kind: trainer(model, kind, width, 1, folder) for kind in KINDS}
+        for number in range(rounds + 1):
+            for kind, each in made.items():
+                progress(f"{model}: round {number} of {rounds}, {kind}")
+                each.train()
+                seconds, clock(each).seconds = clock(each).seconds, []
+                took[kind].append(statistics.median(seconds))
+    plain = took["plain"][1:]  # the first round is warmth
+    figures = {f"step_{model}_plain_s": statistics.median(plain)}
+    for kind in KINDS[1:]:
+        ratios = [each / other for each, other in zip(took[kind][1:], plain, strict=True)]
+        figures[f"step_{model}_{kind}_over_plain"] = statistics.median(ratios)
+    return figures
+
+
+def peak(model: str, kind: str, width: int) -> float:
+    """MB at most while it trains, in this process, above what there was before."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = trainer(model, kind, width, 2, folder)  # in the second there are moments too
+        gc.collect()
+        before = resident("VmRSS")
+        Path("/proc/self/clear_refs").write_text("5")
+        made.train()
+        return (resident("VmHWM") - before) / 1e6
+
+
+def peaks(model: str, width: int, progress: Any) -> dict[str, float]:
+    found = {}
+    for kind in KINDS:
+        progress(f"{model}: memory, {kind}")
+        command = [sys.executable, "-m", "benchmarks.transformers", "--width", str(width), "--peak", model, kind]
+        environment = os.environ | {"MALLOC_MMAP_THRESHOLD_": "65536"}
+        printed = subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
+        found[kind] = float(printed)
+    figures = {f"peak_{model}_{kind}_mb": megabytes for kind, megabytes in found.items()}
+    for kind in KINDS[1:]:
+        figures[f"peak_{model}_{kind}_over_plain"] = found[kind] / found["plain"]
+    return figures
+
+
+def table(figures: dict[str, float]) -> Table:
+    out = Table("measurement", "figure", "bound", title="imm: Hugging Face training runs")
+    for name, figure in figures.items():
+        most = BOUNDS.get(name)
+        style = None if most is None else "green" if figure <= most else "red"
+        out.add_row(name.replace("_", " "), f"{figure:.4g}", f"at most {most:g}" if most else "", style=style)
+    return out
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--json", action="store_true", help="print a flat object, name to figure")
+    parser.add_argument("--width", type=int, default=128)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--peak", nargs=2, metavar=("MODEL", "KIND"), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.peak:
+        print(peak(*given.peak, given.width))
+        return
+    console = Console(stderr=True)
+    figures: dict[str, float] = {"width": float(given.width)}
+    with console.status("starting") as status:
+        for model in MODELS:
+            figures |= peaks(model, given.width, status.update)
+            figures |= steps(model, given.width, given.rounds, status.update)
+    if given.json:
+        print(json.dumps(figures, indent=2))
+    else:
+        Console().print(table(figures))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,6 @@
+"""Modules of an extra that is not installed have no doctests to run."""
+
+from importlib.util import find_spec
+
+NEED_TRANSFORMERS = ["src/imm/language/huggingface/*", "tests/language/huggingface/tiny.py"]
+collect_ignore_glob = [] if find_spec("transformers") else NEED_TRANSFORMERS

@@ -1,0 +1,66 @@
+"""What does not fit together is refused before anything is trained, with both sides named."""
+
+from typing import Any
+
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
+
+from imm.language.huggingface.masked import TaskWithMaskedLM
+from imm.language.huggingface.reading import Causal, Masked, Reading
+from imm.language.huggingface.targets import ShortContextModel, check_tokens
+from imm.targets import Ngram, Target
+
+
+def language_model(model: Any) -> Any:
+    """The part of a model that predicts words: itself, or the masked model beside a task's."""
+    return model.masked if isinstance(model, TaskWithMaskedLM) else model
+
+
+def context_length(target: Target) -> int:
+    """m, how many tokens the restricted model's short contexts have."""
+    if isinstance(target, Ngram):
+        return target.order - 1
+    return target.length if isinstance(target, ShortContextModel) else 1
+
+
+def check_head(model: Any) -> Any:
+    """The language model of ``model``; refuses one that predicts no words, naming what it is."""
+    lm, name = language_model(model), type(model).__name__
+    output = getattr(lm, "get_output_embeddings", lambda: None)()
+    if output is None:
+        raise ValueError(
+            f"{name} has no language-model head, and IMM matches predictions of words: take a causal or masked language"
+            f" model, or for a task and words together TaskWithMaskedLM({name}, its masked model)"
+        )
+    return lm
+
+
+def reading_of(model: Any, tokenizer: Any) -> Reading:
+    """How the model reads: causal or masked."""
+    lm = check_head(model)
+    names = {kind.__name__ for kind in type(lm).__mro__}
+    if names & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()):
+        if tokenizer is None or getattr(tokenizer, "mask_token_id", None) is None:
+            given = (
+                "no processing_class" if tokenizer is None else f"{type(tokenizer).__name__}, which has no mask token"
+            )
+            raise ValueError(f"{type(lm).__name__} predicts masked words: give its tokenizer, got {given}")
+        return Masked(tokenizer.mask_token_id, tokenizer.all_special_ids, restore=lm is model)
+    if names & set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()):
+        return Causal()
+    raise ValueError(f"{type(lm).__name__} is neither a causal nor a masked language model of transformers")
+
+
+def check_words(model: Any, target: Target, tokenizer: Any) -> None:
+    """Refuses a target over other words than the model's, or numbered otherwise than the tokenizer's."""
+    lm, kind = language_model(model), type(target).__name__
+    n_words = lm.get_output_embeddings().weight.shape[0]
+    if len(target.classes) != n_words:
+        raise ValueError(
+            f"the target ({kind}) is over {len(target.classes):,} words, and {type(lm).__name__} predicts {n_words:,}:"
+            f" fit it with the model's tokenizer and n_words={n_words}"
+        )
+    if tokenizer is not None and all(isinstance(word, str) for word in target.classes):
+        check_tokens(target, tokenizer)

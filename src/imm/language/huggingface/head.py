@@ -1,0 +1,46 @@
+"""A model's head alone, and the model with dropout off."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+
+
+class _Given(nn.Module):
+    """Stands where the base model was, and answers what is known already."""
+
+    def __init__(self, hidden: Tensor) -> None:
+        super().__init__()
+        self.hidden = hidden
+
+    def forward(self, *_: Any, **__: Any) -> Any:
+        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=self.hidden)
+
+
+def head(model: Any, hidden: Tensor) -> Tensor:
+    """The scores of all words, ``[n, words]``, from rows of the base model's last hidden state, ``[n, width]``.
+
+    A head is more than its last matrix in many models (a transform in BERT, a scale or a soft cap elsewhere), and each
+    has another name for it: so the model's own code is run, with the base model's answer given.
+    """
+    name, base = model.base_model_prefix, model.base_model
+    setattr(model, name, _Given(hidden[None]))
+    try:
+        scores: Tensor = model(input_ids=torch.zeros(1, 1, dtype=torch.long, device=hidden.device)).logits[0]
+    finally:
+        setattr(model, name, base)
+    return scores
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Dropout is off inside: IMM's passes are in evaluation mode (Section experiments)."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)

@@ -1,0 +1,172 @@
+"""The three ways to match a batch, as the trainer calls them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Generator, Tensor, nn
+
+from imm.inducers import Contexts
+from imm.language.huggingface.config import IMMConfig
+from imm.language.huggingface.head import evaluating, head
+from imm.language.huggingface.index import Index, log_q_at
+from imm.language.huggingface.passes import exact_loss, sampled_backward
+from imm.language.huggingface.places import Places, Rows, as_keys, choose, find_places
+from imm.language.huggingface.reading import Causal, Reading
+from imm.language.huggingface.running import Codes, streaming_loss
+from imm.language.huggingface.together import Together
+from imm.language.methods.table import table
+from imm.targets import Target
+
+
+@dataclass(frozen=True)
+class Batch:
+    """What is matched in a step.
+
+    Attributes:
+        rows: the texts as they are, without masks.
+        places: the words that are predicted in them.
+        scores: what the primary pass gave, ``[rows, length, words]``; None before it.
+    """
+
+    rows: Rows
+    places: Places
+    scores: Tensor | None = None
+
+
+class Matcher(nn.Module):
+    """IMM of a batch; the restricted model's side of a step. What it remembers is its ``state_dict``.
+
+    Args:
+        args: the settings.
+        target: the restricted model.
+        reading: how the model reads.
+        dataset: the training data.
+        m: how many tokens a short context has.
+        together: the processes.
+
+    Attributes:
+        apart: whether :meth:`backward_apart` is called after the primary loss's backward, and not :meth:`forward`
+            before.
+        generators: of places, and of contexts; the same in each process. Two, so that draws do not depend on how many
+            batches an optimizer step has.
+    """
+
+    apart = False
+
+    def __init__(
+        self, args: IMMConfig, target: Target, reading: Reading, dataset: Any, m: int, together: Together
+    ) -> None:
+        super().__init__()
+        self.args, self.target, self.reading, self.m, self.together = args, target, reading, m, together
+        self.index = Index(dataset, reading, m)
+        self.generators = {"places": Generator(), "contexts": Generator()}
+        self.reset()
+
+    def reset(self) -> None:
+        """Forgets everything: for a new model."""
+        for buffer in self.buffers():
+            buffer.zero_()
+        for generator in self.generators.values():
+            generator.manual_seed(self.args.seed)
+
+    def batch(self, inputs: Any) -> Batch:
+        """The texts of a batch, and all places in them."""
+        rows, predicted = self.reading.rows(inputs)
+        return Batch(rows, find_places(rows, predicted, self.m))
+
+    def forward(self, model: Any, batch: Batch) -> Tensor:
+        """``Σ_t w_t IMM_t`` over the batch's places, differentiable."""
+        raise NotImplementedError
+
+    def backward_apart(self, model: Any, batch: Batch, lam: float) -> Tensor:
+        """Adds the gradient of λ times that sum to the ``.grad``, and gives the sum."""
+        raise NotImplementedError
+
+    def _choose(self, places: Places) -> Places:
+        """Draws for the whole batch of all processes, and takes one's own."""
+        sizes = [len(each) for each in self.together.gather(places.row)]
+        u = torch.rand(sum(sizes), generator=self.generators["places"], dtype=torch.float64)
+        return choose(places, self.args.positions, u.split(sizes)[self.together.rank])
+
+    def _log_q(self, model: Any) -> Any:
+        def log_q(_: Tensor, chosen: Tensor) -> Tensor:
+            with evaluating(model):
+                return log_q_at(model, self.reading, self.index, chosen)
+
+        return log_q
+
+
+class Running(Matcher):
+    """Streaming: with the primary pass's scores if the model is causal, else with a pass for each of some places."""
+
+    def __init__(
+        self, args: IMMConfig, target: Target, reading: Reading, dataset: Any, m: int, together: Together
+    ) -> None:
+        super().__init__(args, target, reading, dataset, m, together)
+        self.codes = Codes(self.index)
+        self.table = table(len(target.classes), args.table_mb, args.memory, args.lifetime, len(self.codes))
+
+    def forward(self, model: Any, batch: Batch) -> Tensor:
+        """See the base class."""
+        if isinstance(self.reading, Causal):
+            assert batch.scores is not None
+            places, shape = batch.places, batch.rows.ids.shape
+            scores = batch.scores.flatten(0, 1)
+            at = places.row * shape[1] + places.place - 1
+            codes = torch.full((len(scores),), -1, device=scores.device)
+            codes[at] = self.codes.encode(places.short)
+            weight = torch.zeros_like(codes, dtype=torch.float32)
+            weight[at] = places.weight
+        else:
+            places = self._choose(batch.places)
+            codes, weight = self.codes.encode(places.short), places.weight
+            scores = weight.new_zeros(0, len(self.target.classes))
+            if len(places):
+                with evaluating(model):
+                    scores = head(model, self.reading.hidden(model, batch.rows, places.row, places.place))
+        return streaming_loss(
+            self.table, scores, codes, weight, self.target, self.codes, self.args.rows_at_once, self.together
+        )
+
+
+class Every(Matcher):
+    """Exact: all contexts of the training data."""
+
+    def forward(self, model: Any, batch: Batch) -> Tensor:
+        """See the base class."""
+        places = self._choose(batch.places)
+        if len(places) == 0:
+            return places.weight.new_zeros(())
+        return exact_loss(
+            self._log_q(model), self.index.multiset, places.short, places.weight, self.target, self.args.rows_at_once
+        )
+
+
+class Drawn(Matcher):
+    """Sampled: k contexts of the training data for each of some places."""
+
+    apart = True
+
+    def backward_apart(self, model: Any, batch: Batch, lam: float) -> Tensor:
+        """See the base class."""
+        places = self._choose(batch.places)
+        contexts = self._contexts(places.short)
+        if len(places) == 0:
+            return places.weight.new_zeros(())
+        return sampled_backward(
+            self._log_q(model), contexts, places.short, places.weight, self.target, lam, self.args.rows_at_once
+        )
+
+    def _contexts(self, short: Tensor) -> Contexts:
+        """Drawn for the whole batch of all processes; one's own of them, on the CPU."""
+        every = self.together.gather(short)
+        whole = torch.cat(every)
+        sizes, rank = [len(each) for each in every], self.together.rank
+        if len(whole) == 0:
+            return Contexts(torch.zeros(0, 1, dtype=torch.long), torch.zeros(0, 1))
+        drawn = self.index.multiset.draw(as_keys(whole), self.args.n_contexts, self.generators["contexts"])
+        return Contexts(drawn.index.split(sizes)[rank], drawn.weights.split(sizes)[rank])
+
+
+MATCHERS = {"streaming": Running, "exact": Every, "sampled": Drawn}

@@ -1,0 +1,34 @@
+"""What matching remembers, in a checkpoint's folder."""
+
+from pathlib import Path
+
+from imm.language.checkpoint import Checkpoint
+from imm.language.huggingface.matchers import Matcher
+
+FILE = "matching.safetensors"
+
+
+def save_matching(matcher: Matcher, folder: Path) -> None:
+    """Writes the state of the matching and of its draws; the file appears whole or not at all."""
+    tensors = {f"state.{name}": tensor for name, tensor in matcher.state_dict().items()}
+    tensors |= {f"generator.{name}": each.get_state() for name, each in matcher.generators.items()}
+    Checkpoint(tensors, {"matching": matcher.args.matching}).write(folder / FILE)
+
+
+def load_matching(matcher: Matcher, folder: Path) -> None:
+    """What :func:`save_matching` wrote. Nothing that is read is run."""
+    found = Checkpoint.read(folder / FILE)
+    if found is None:
+        raise FileNotFoundError(f"{folder} has no {FILE}: it is no checkpoint of an IMMTrainer")
+    if found.record["matching"] != matcher.args.matching:
+        raise ValueError(
+            f"{folder} is of {found.record['matching']} matching, and this run's is {matcher.args.matching}"
+        )
+    try:
+        matcher.load_state_dict(found.under("state"))
+        for name, generator in matcher.generators.items():
+            generator.set_state(found.tensors[f"generator.{name}"])
+    except (KeyError, RuntimeError) as error:
+        raise ValueError(
+            f"{folder / FILE} is of other data or settings: {' '.join(str(error).split())[:200]}"
+        ) from None

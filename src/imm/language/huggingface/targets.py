@@ -1,0 +1,156 @@
+"""Restricted models over a model's own tokens: n-grams, ARPA files, and another model that sees few tokens."""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from imm.language.counting import Perplexity
+from imm.language.text import Progress, blocks
+from imm.targets import Ngram, Target
+from imm.targets.arpa import read_arpa
+from imm.targets.ngram import Counter, evaluate
+from imm.validation import check_count
+
+
+def tokens_of(tokenizer: Any, n_words: int | None = None) -> list[str]:
+    """The tokens in the order of their numbers.
+
+    Args:
+        tokenizer: of a model.
+        n_words: how many the model predicts, which may be more than the tokenizer has; those get names of their own.
+    """
+    names = {number: token for token, number in tokenizer.get_vocab().items()}
+    largest = max(names, default=-1)
+    size = largest + 1 if n_words is None else n_words
+    if largest >= size:
+        raise ValueError(f"the tokenizer has tokens up to number {largest}, and the model predicts {size} words")
+    return [names.get(number, f"<no token {number}>") for number in range(size)]
+
+
+def fit_token_ngram(
+    rows: Iterable[Any], tokenizer: Any, order: int = 2, n_words: int | None = None, zero_counts: str = "one"
+) -> Ngram:
+    """A Kneser-Ney n-gram of tokenised rows, which follow each other as one stream.
+
+    Args:
+        rows: token numbers, a sequence each; such as ``(row["input_ids"] for row in dataset)``.
+        tokenizer: whose numbers they are.
+        order: of the n-grams.
+        n_words: how many words the model predicts, if they are more than the tokenizer's.
+        zero_counts: see :func:`imm.targets.ngram.smoothing.smooth`.
+    """
+    counter = Counter(order, eos=tokenizer.eos_token_id)
+    for row in rows:
+        counter.add(np.asarray(row, np.int64))
+    words = tokens_of(tokenizer, n_words)
+    return Ngram.from_counts(counter.counts(), words, unk=tokenizer.unk_token_id, zero_counts=zero_counts)
+
+
+def token_rows(path: Path | str, tokenizer: Any, progress: Progress | None = None) -> Iterator[NDArray[np.int64]]:
+    """The tokens of a text file, some lines at a time.
+
+    Each line that is not empty is tokenised by itself, with the special tokens that the tokenizer puts around a text;
+    if it puts none, the end-of-text token stands after each line.
+    """
+    empty = tokenizer("")["input_ids"]
+    after = [tokenizer.eos_token_id] if not empty and tokenizer.eos_token_id is not None else []
+    rest = b""
+    for block in blocks(Path(path), progress):
+        *lines, rest = (rest + block).split(b"\n")
+        texts = [text for line in lines if (text := line.decode().strip())]
+        if texts:
+            encoded = tokenizer(texts, return_attention_mask=False, verbose=False)["input_ids"]
+            yield np.concatenate([np.array([*row, *after], np.int64) for row in encoded])
+
+
+def read_token_arpa(path: Path | str, tokenizer: Any, n_words: int | None = None) -> Ngram:
+    """The n-gram of an ARPA file whose words are a tokenizer's tokens, numbered as there.
+
+    ``<s>``, ``</s>`` and ``<unk>`` are the tokenizer's own tokens for these, if it has them. Without one for ``<unk>``
+    that word is left out, and the others' last back-off adds up to one. Tokens that the file lacks have probability 0.
+
+    Args:
+        path: of the file, ``.gz`` too.
+        tokenizer: of the model.
+        n_words: how many words the model predicts, if they are more than the tokenizer's.
+    """
+    given = read_arpa(path)
+    tokens = tokens_of(tokenizer, n_words)
+    numbers = {token: number for number, token in enumerate(tokens)}
+    end = _first(tokenizer, "eos_token_id", "sep_token_id")
+    roles = {"<s>": _first(tokenizer, "bos_token_id", "cls_token_id"), "</s>": end}
+    # <s> is never predicted and nothing follows </s>: one token can be both. But not <unk> too.
+    roles["<unk>"] = None if tokenizer.unk_token_id == end else tokenizer.unk_token_id
+    numbers = {word: number for word, number in roles.items() if number is not None} | numbers
+    lacking = [word for word in given.classes if word not in numbers and word not in ("<s>", "<unk>")]
+    if lacking:
+        raise ValueError(
+            f"{path} has {len(lacking):,} words that are no tokens of {type(tokenizer).__name__}, {lacking[0]!r} the"
+            f" first of them: its words must be the tokenizer's tokens"
+        )
+    return given.renamed([numbers.get(str(word), -1) for word in given.classes], tokens)
+
+
+def _first(tokenizer: Any, *names: str) -> int | None:
+    found: int | None = next((n for name in names if (n := getattr(tokenizer, name)) is not None), None)
+    return found
+
+
+class ShortContextModel(Target):
+    """A causal language model that is given the last ``length`` tokens only: it informs a model that sees more.
+
+    Args:
+        model: with the same tokens as the one that is trained.
+        length: m, how many tokens it is given.
+        tokenizer: to tell that the tokens are the same; without it only their number is checked.
+        rows_at_once: how many short contexts are run together.
+    """
+
+    def __init__(self, model: Any, length: int, tokenizer: Any = None, rows_at_once: int = 64) -> None:
+        n_words = model.get_output_embeddings().weight.shape[0]
+        super().__init__(range(n_words) if tokenizer is None else tokens_of(tokenizer, n_words))
+        self.length = check_count(length, "length")
+        self._model = model.eval().requires_grad_(False)
+        self._at_once = rows_at_once
+
+    @torch.no_grad()
+    def probabilities(self, short: Any) -> Tensor:
+        """P̂(· | short) of ``[n, length]`` tokens."""
+        tokens = torch.as_tensor(short).to(self._model.device)
+        tokens = tokens[:, None] if tokens.ndim == 1 else tokens
+        if tokens.shape[1] != self.length:
+            raise ValueError(f"short must be [n, {self.length}], got shape {tuple(tokens.shape)}")
+        parts = [self._model(input_ids=some).logits[:, -1].float() for some in tokens.split(self._at_once)]
+        return torch.softmax(torch.cat(parts), -1)
+
+
+def token_perplexity(model: Ngram, path: Path | str, tokenizer: Any, progress: Progress | None = None) -> Perplexity:
+    """How well an n-gram of tokens predicts a text file, tokenised as by :func:`token_rows`."""
+    check_tokens(model, tokenizer)
+    unknown = 0
+
+    def pieces() -> Iterator[NDArray[np.int64]]:
+        nonlocal unknown
+        for tokens in token_rows(path, tokenizer, progress):
+            unknown += 0 if tokenizer.unk_token_id is None else int((tokens == tokenizer.unk_token_id).sum())
+            yield tokens
+
+    return Perplexity(evaluate(model, pieces()), unknown)
+
+
+def check_tokens(target: Target, tokenizer: Any) -> None:
+    """Refuses a restricted model whose words are not the tokenizer's, or not in its order, and names the first."""
+    kind = type(target).__name__
+    for number, (ours, theirs) in enumerate(
+        zip(target.classes, tokens_of(tokenizer, len(target.classes)), strict=True)
+    ):
+        if ours != theirs:
+            raise ValueError(
+                f"the target ({kind}) was made with another tokenizer: its word {number} is {ours!r}, and that of"
+                f" {type(tokenizer).__name__} is {theirs!r}"
+            )

@@ -1,0 +1,201 @@
+"""A Hugging Face trainer whose loss has IMM in it."""
+
+import inspect
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from transformers import Trainer, TrainerCallback
+
+from imm.language.huggingface.apart import Apart
+from imm.language.huggingface.checks import check_head, check_words, context_length, language_model, reading_of
+from imm.language.huggingface.config import IMMConfig
+from imm.language.huggingface.masked import TaskWithMaskedLM
+from imm.language.huggingface.matchers import MATCHERS, Batch, Matcher
+from imm.language.huggingface.saving import load_matching, save_matching
+from imm.language.huggingface.together import Together
+from imm.targets import Target
+
+NEEDED = ("input_ids", "attention_mask", "token_type_ids")
+"""Columns that IMM reads, whether the model does or not."""
+
+
+class IMMTrainer(Trainer):
+    """:class:`transformers.Trainer` with ``loss + λ · IMM``   (Eq. main-objective).
+
+    The primary loss is the trainer's own, whatever makes it. IMM is the mean over all places of an optimizer step at
+    which a word is predicted: of its accumulation steps and of all processes. In evaluation it is left out, so that
+    losses compare with those of other trainers.
+
+    Logged beside ``loss``, each without its factor: ``matching``; ``cross_entropy``, or ``task_loss`` and
+    ``masked_loss`` of a :class:`~imm.language.huggingface.TaskWithMaskedLM`.
+
+    Args:
+        model: a causal or masked language model, or a :class:`~imm.language.huggingface.TaskWithMaskedLM`.
+        args: an :class:`IMMConfig`.
+        rest: as :class:`transformers.Trainer` takes them; masked models need ``processing_class``.
+        target: the restricted model, over the model's words. The length of its contexts is that of the short contexts.
+    """
+
+    matcher: Matcher
+
+    def __init__(self, model: Any = None, args: IMMConfig | None = None, *rest: Any, target: Target, **more: Any):
+        if args is None:
+            args = IMMConfig(output_dir="tmp_trainer")
+        if not isinstance(args, IMMConfig):
+            raise TypeError(f"args must be an IMMConfig, got {type(args).__name__}: it has λ and the rest of IMM")
+        if model is not None:
+            check_head(model)
+        super().__init__(model, args, *rest, **more)
+        check_words(self.model, target, self.processing_class)
+        self._check_settings()
+        reading, self._together = reading_of(self.model, self.processing_class), Together(self.accelerator)
+        if self.train_dataset is None:
+            raise ValueError("IMM needs train_dataset: its contexts are what the model is averaged over")
+        kind = MATCHERS[args.matching]
+        m = context_length(target)
+        self.matcher = kind(args, target, reading, self.train_dataset, m, self._together).to(self.args.device)
+        self.begin()
+        self.add_callback(_Calls(self))
+
+    def call_model_init(self, trial: Any = None) -> Any:
+        """A new model has predicted nothing yet."""
+        if hasattr(self, "matcher"):
+            self.matcher.reset()
+        return super().call_model_init(trial)
+
+    def begin(self) -> None:
+        """Before the first step: the model may be another than in the last training."""
+        self._apart = Apart(self.model.parameters(), self._together)
+        self._n_places: float | None = None
+        self._terms: dict[str, Tensor] = {}
+        self._logged_at = self.state.global_step
+
+    def _check_settings(self) -> None:
+        if isinstance(self.model, TaskWithMaskedLM) and self.label_smoother is not None:
+            raise ValueError(
+                "label_smoothing_factor takes the labels from the model: TaskWithMaskedLM needs them, use 0"
+            )
+        if self.args.matching != "streaming" and (self.is_deepspeed_enabled or self.is_fsdp_enabled):
+            raise ValueError(f"{self.args.matching} matching needs whole parameters: DeepSpeed and FSDP share them out")
+
+    def get_batch_samples(self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device) -> Any:
+        """All batches of an optimizer step; what IMM is a mean over is known here only."""
+        samples, n_items = super().get_batch_samples(epoch_iterator, num_batches, device)
+        self._n_places = self._together.sum(float(sum(len(self.matcher.batch(each).places) for each in samples)))
+        return samples, n_items
+
+    def training_step(self, model: Any, inputs: Any, num_items_in_batch: Any = None) -> Tensor:
+        """Sampled matching has a backward of its own, after the primary loss's."""
+        loss: Tensor = super().training_step(model, inputs, num_items_in_batch)
+        if not self.matcher.apart:
+            return loss
+        batch = self.matcher.batch(self._prepare_inputs(inputs))
+        lam: float = self.args.lam
+        share = 1 / self._places(batch)
+        with self._apart.gathering(), self.accelerator.autocast():
+            total = self.matcher.backward_apart(language_model(self.model), batch, lam * share)
+        matching = total * share * self._together.size  # the trainer takes the mean over processes
+        self._note("matching", matching)
+        return loss + lam * matching
+
+    def compute_loss(
+        self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
+    ) -> Any:
+        """The primary loss, and λ times IMM unless it is taken apart."""
+        known = self._for_model(inputs)
+        if not model.training:
+            return super().compute_loss(model, known, return_outputs, num_items_in_batch)
+        batch = self.matcher.batch(inputs)  # first: the trainer takes labels out if it smoothes them
+        loss, outputs = super().compute_loss(model, known, True, num_items_in_batch)
+        steps = self._divided_by(num_items_in_batch)
+        terms = {name: outputs[name] for name in ("task_loss", "masked_loss") if name in outputs}
+        for name, term in (terms or {"cross_entropy": loss}).items():
+            self._note(name, term / steps)
+        if not self.matcher.apart:
+            batch = Batch(batch.rows, batch.places, outputs["logits"])
+            with self.accelerator.autocast():
+                total = self.matcher(language_model(self.model), batch)
+            matching = total * (self._together.size / self._places(batch))
+            self._note("matching", matching)
+            loss = loss + self.args.lam * steps * matching
+        return (loss, outputs) if return_outputs else loss
+
+    def prediction_step(self, model: Any, inputs: dict[str, Any], *rest: Any, **more: Any) -> Any:
+        """As the trainer's, on the columns that the model takes."""
+        return super().prediction_step(model, self._for_model(inputs), *rest, **more)
+
+    def add_apart(self) -> None:
+        """Adds the gradient of sampled matching, clipped apart, to that of the primary loss, which is clipped."""
+        self._apart.add(self.args.max_grad_norm)
+
+    def log(self, logs: dict[str, float], *rest: Any, **more: Any) -> None:
+        """Adds the loss terms, each the mean over steps since the last time."""
+        if "loss" in logs:
+            steps = max(1, self.state.global_step - self._logged_at)
+            self._logged_at = self.state.global_step
+            for name, total in self._terms.items():
+                logs[name] = float(self.accelerator.reduce(total, "mean")) / steps
+            self._terms = {}
+        super().log(logs, *rest, **more)
+
+    def _note(self, name: str, value: Tensor) -> None:
+        before = self._terms.get(name)
+        self._terms[name] = value.detach().clone() if before is None else before + value.detach()
+
+    def _places(self, batch: Batch) -> float:
+        """How many places the mean is over."""
+        return max(1.0, len(batch.places) if self._n_places is None else self._n_places)
+
+    def _divided_by(self, num_items_in_batch: Any) -> int:
+        """By what the trainer will divide the loss, because it thinks it a mean over one of several batches."""
+        scaled = (
+            self.model_accepts_loss_kwargs and num_items_in_batch is not None
+        ) or self.compute_loss_func is not None
+        said: bool | None = getattr(self, "loss_is_scaled_for_ga", None)
+        if scaled if said is None else said:
+            return 1
+        return int(getattr(self, "current_gradient_accumulation_steps", 1))
+
+    def _for_model(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
+        ours = self._not_taken()
+        return {name: value for name, value in inputs.items() if name not in ours}
+
+    def _not_taken(self) -> list[str]:
+        """Columns that IMM needs, and that the model would not take."""
+        taken = inspect.signature(type(self.model).forward).parameters
+        if any(each.kind == inspect.Parameter.VAR_KEYWORD for each in taken.values()):
+            return []  # who knows: it gets what it would get without IMM
+        return [name for name in NEEDED if name not in taken]
+
+    def _set_signature_columns_if_needed(self) -> None:
+        super()._set_signature_columns_if_needed()
+        self._signature_columns += [name for name in self._not_taken() if name not in self._signature_columns]
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        super()._save_optimizer_and_scheduler(output_dir)
+        if self.args.should_save:
+            save_matching(self.matcher, Path(output_dir))
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        super()._load_optimizer_and_scheduler(checkpoint)
+        if checkpoint is not None:
+            load_matching(self.matcher, Path(checkpoint))
+
+
+class _Calls(TrainerCallback):
+    """Calls the trainer at places where it is not asked itself."""
+
+    def __init__(self, trainer: IMMTrainer) -> None:
+        self._trainer = trainer
+
+    def on_train_begin(self, *_: Any, **__: Any) -> None:
+        self._trainer.begin()
+
+    def on_pre_optimizer_step(self, *_: Any, **__: Any) -> None:
+        self._trainer.add_apart()
+
+    def on_train_end(self, *_: Any, **__: Any) -> None:
+        self._trainer.begin()

@@ -1,0 +1,115 @@
+"""What does not fit together is refused when the trainer is made, and both sides are named."""
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+from transformers import BertModel, GPT2Config, GPT2LMHeadModel, TrainingArguments, default_data_collator
+
+from imm.language.huggingface import IMMConfig, IMMTrainer, ShortContextModel, fit_token_ngram
+from imm.targets import Table
+from tests.language.huggingface import tiny
+
+
+def make(folder, model, target, tokenizer, rows=None, **more):
+    data = rows or tiny.rows()
+    return IMMTrainer(model, tiny.config(folder, **more), None, data, target=target, processing_class=tokenizer)
+
+
+def test_another_number_of_words(tmp_path):
+    with pytest.raises(
+        ValueError, match=r"the target \(Ngram\) is over 20 words, and GPT2LMHeadModel predicts 24: fit"
+    ):
+        make(tmp_path, tiny.gpt2(n_words=24), tiny.bigram(), tiny.tokenizer())
+    wider = fit_token_ngram([row["input_ids"] for row in tiny.rows()], tiny.tokenizer(), n_words=24)
+    make(tmp_path, tiny.gpt2(n_words=24), wider, tiny.tokenizer())
+    short = ShortContextModel(tiny.gpt2(n_words=24), 2)
+    with pytest.raises(ValueError, match=r"the target \(ShortContextModel\) is over 24 words, and GPT2LMHeadModel"):
+        make(tmp_path, tiny.gpt2(), short, tiny.tokenizer())
+
+
+def test_another_tokenizer(tmp_path):
+    other = fit_token_ngram([[5, 6]], tiny.tokenizer())
+    other.classes = (*other.classes[:7], "dog", *other.classes[8:])
+    with pytest.raises(ValueError, match=r"another tokenizer: its word 7 is 'dog', and that of \w+ is 'w2'"):
+        make(tmp_path, tiny.gpt2(), other, tiny.tokenizer())
+
+
+@pytest.mark.parametrize("model", [tiny.classifier, lambda: BertModel(tiny.bert_config())], ids=["task", "encoder"])
+def test_a_model_without_a_head_for_words(tmp_path, model):
+    with pytest.raises(ValueError, match=r"^Bert\w+ has no language-model head, and IMM matches predictions of words"):
+        make(tmp_path, model(), tiny.bigram(masked=True), tiny.tokenizer(True))
+
+
+def test_a_masked_model_without_its_tokenizer(tmp_path):
+    target = tiny.bigram(masked=True)
+    with pytest.raises(
+        ValueError, match="BertForMaskedLM predicts masked words: give its tokenizer, got no processing"
+    ):
+        make(tmp_path, tiny.bert(), target, None, tiny.rows(masked=True))
+    with pytest.raises(ValueError, match="which has no mask token"):
+        make(tmp_path, tiny.bert(), target, tiny.tokenizer(), tiny.rows(masked=True))
+
+
+def test_smoothed_labels_of_a_task(tmp_path):
+    with pytest.raises(ValueError, match="label_smoothing_factor takes the labels from the model: TaskWithMaskedLM"):
+        make(
+            tmp_path,
+            tiny.task_with_words(),
+            tiny.bigram(masked=True),
+            tiny.tokenizer(True),
+            tiny.rows(masked=True),
+            label_smoothing_factor=0.1,
+        )
+
+
+def test_settings(tmp_path):
+    with pytest.raises(TypeError, match="args must be an IMMConfig, got TrainingArguments"):
+        IMMTrainer(tiny.gpt2(), TrainingArguments(output_dir=str(tmp_path), use_cpu=True), target=tiny.bigram())
+    with pytest.raises(ValueError, match="IMM needs train_dataset"):
+        IMMTrainer(tiny.gpt2(), tiny.config(tmp_path), target=tiny.bigram())
+    for wrong, said in [
+        ({"lam": -1.0}, "lam must be finite and not negative"),
+        ({"matching": "best"}, "matching must be one of streaming, sampled, exact, got 'best'"),
+        ({"n_contexts": 0}, "n_contexts must be a whole number of at least 1"),
+        ({"memory": -2.0}, "memory must be finite and not negative"),
+        ({"matching": "sampled", "fp16": True}, "use bf16, not fp16"),
+    ]:
+        with pytest.raises(ValueError, match=said):
+            tiny.config(tmp_path, **wrong)
+    assert IMMConfig(output_dir=str(tmp_path), use_cpu=True).lam == 0.2
+
+
+def test_any_target_over_single_tokens_will_do(tmp_path):
+    uniform = Table({token: [1 / 20] * 20 for token in range(20)}, classes=range(20))
+    made = tiny.trainer(tmp_path, target=uniform, max_steps=1)
+    made.train()
+    assert "matching" in made.state.log_history[0]
+
+
+class Bare(GPT2LMHeadModel):
+    """Takes no attention mask."""
+
+    def forward(self, input_ids=None, labels=None, num_items_in_batch=None, logits_to_keep=0):
+        return super().forward(input_ids=input_ids, labels=labels, logits_to_keep=logits_to_keep)
+
+
+@pytest.mark.parametrize("remove", [True, False])
+def test_columns_that_matching_needs_are_kept(tmp_path, remove):
+    """Padding is not matched, though the model knows nothing of it."""
+    rows = [
+        {"input_ids": ids + [0] * (9 - len(ids)), "attention_mask": [1] * len(ids) + [0] * (9 - len(ids))}
+        for ids in (row["input_ids"] for row in tiny.rows())
+    ]
+    rows = [row | {"labels": row["input_ids"]} | ({"other": 1} if remove else {}) for row in rows]
+    config = GPT2Config(vocab_size=20, n_positions=16, n_embd=8, n_layer=1, n_head=2, bos_token_id=3, eos_token_id=3)
+    torch.manual_seed(0)
+    made = make(tmp_path, Bare(config), tiny.bigram(), None, rows, remove_unused_columns=remove, max_steps=1)
+    assert made.data_collator is default_data_collator
+    batch = next(iter(made.get_train_dataloader()))
+    assert "other" not in batch
+    places = made.matcher.batch(batch).places
+    assert len(places) == int((batch["attention_mask"].sum(1) - 1).sum())
+    made.train()
+    made.evaluate(rows)
+    assert "matching" in made.state.log_history[0]

@@ -1,0 +1,52 @@
+"""Two processes with gloo have the parameters of one with the whole batch."""
+
+import os
+import socket
+
+import pytest
+import torch
+import torch.multiprocessing as mp
+
+pytest.importorskip("transformers")
+
+MATCHINGS = ("streaming", "sampled", "exact")
+
+
+def run(folder, rows):
+    """Three steps with each matching; the whole batch is eight rows."""
+    from tests.language.huggingface import tiny
+
+    changes = {"optim": "sgd", "learning_rate": 0.2, "max_grad_norm": 0.3, "max_steps": 3, "positions": 2, "lam": 1.0}
+    changes |= {"train_sampling_strategy": "sequential", "per_device_train_batch_size": rows, "n_contexts": 2}
+    out = {}
+    for matching in MATCHINGS:
+        made = tiny.trainer(folder, tiny.llama(), dataset=tiny.rows(24), matching=matching, **changes)
+        out[matching] = tiny.trained(made)
+        logged = [record["matching"] for record in made.state.log_history if "matching" in record]
+        out[f"{matching} logged"] = torch.tensor(logged)
+    return out
+
+
+def worker(rank, port, folder):
+    torch.set_num_threads(1)
+    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    os.environ.update(where | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
+    found = run(folder, 4)
+    torch.distributed.destroy_process_group()
+    torch.save(found, folder / f"found{rank}.pt")
+
+
+@pytest.mark.slow
+def test_two_processes_are_one_with_the_whole_batch(tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    mp.spawn(worker, args=(port, tmp_path), nprocs=2)
+    alone = run(tmp_path, 8)
+    for rank in (0, 1):
+        found = torch.load(tmp_path / f"found{rank}.pt", weights_only=True)
+        for matching in MATCHINGS:
+            torch.testing.assert_close(found[matching], alone[matching], rtol=1e-4, atol=1e-5)
+    for matching in MATCHINGS:
+        name = f"{matching} logged"
+        torch.testing.assert_close(torch.load(tmp_path / "found0.pt", weights_only=True)[name], alone[name])

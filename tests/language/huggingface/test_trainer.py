@@ -1,0 +1,236 @@
+"""Configurations that mean the same give the same parameters; and the whole loss against plain loops."""
+
+import pytest
+import torch
+
+pytest.importorskip("transformers")
+from torch.nn.functional import cross_entropy
+from transformers import Trainer
+
+from imm.language.huggingface import IMMTrainer
+from tests.language.huggingface import tiny
+
+MATCHINGS = ("streaming", "sampled", "exact")
+PLAIN = {"optim": "sgd", "learning_rate": 1.0, "max_grad_norm": 0.0, "train_sampling_strategy": "sequential"}
+"""One step moves the parameters by the gradient, and rows come as they are."""
+
+
+def gradient(made):
+    """Of the one step that ``made`` takes with ``PLAIN``."""
+    before = tiny.parameters(made.model)
+    return before - tiny.trained(made)
+
+
+def history(made, name):
+    return [record[name] for record in made.state.log_history if name in record]
+
+
+@pytest.mark.parametrize("matching", MATCHINGS)
+def test_with_lam_zero_the_trajectory_is_the_plain_trainers_to_the_bit(tmp_path, matching):
+    changes = {"dataset": tiny.rows(8), "lam": 0.0, "positions": 1}
+    ours = tiny.trainer(tmp_path, tiny.gpt2(dropout=0.2), matching=matching, **changes)
+    found = tiny.trained(ours)
+    plain = tiny.trainer(tmp_path, tiny.gpt2(dropout=0.2), kind=Trainer, **changes)
+    assert torch.equal(found, tiny.trained(plain))
+    assert history(ours, "loss") == history(plain, "loss")
+    assert len(history(ours, "matching")) == 3
+
+
+def places_of(rows, order=2):
+    """Each place with a whole short context: its row's words before it, and the last of them."""
+    for row in rows:
+        ids = row["input_ids"]
+        for place in range(order - 1, len(ids)):
+            yield ids[:place], ids[place - order + 1 : place]
+
+
+def log_q(model, before):
+    return torch.log_softmax(model(torch.tensor([before])).logits[0, -1].double(), -1)
+
+
+def primary(model, rows):
+    """What GPT-2's loss is: the sum over predicted words by the number of labels, one a row too many."""
+    losses = [
+        -log_q(model, row["input_ids"][:i])[row["input_ids"][i]]
+        for row in rows
+        for i in range(1, len(row["input_ids"]))
+    ]
+    return sum(losses) / sum(len(row["input_ids"]) for row in rows)
+
+
+def flat_gradient(loss, model):
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, list(model.parameters()))]).float()
+
+
+def induced(model, rows, short, order=2):
+    """The mean over all places of these rows with the same short context, by plain loops."""
+    q = [log_q(model, before).exp() for before, last in places_of(rows, order) if last == short]
+    return sum(q) / len(q)
+
+
+def expected(model, batch, data, target, lam, order=2):
+    places = list(places_of(batch, order))
+    risk = 0.0
+    for _, short in places:
+        row = target(torch.tensor([short]))[0].double()
+        risk = risk - (row * induced(model, data, short, order).log()).sum()
+    return flat_gradient(primary(model, batch) + lam * risk / len(places), model)
+
+
+@pytest.mark.parametrize("order", [2, 3])
+@pytest.mark.parametrize("matching", ["streaming", "exact"])
+def test_the_whole_gradient_is_that_of_plain_loops(tmp_path, matching, order):
+    rows, target = tiny.rows(6), tiny.bigram(order=order)
+    changes = PLAIN | {"matching": matching, "max_steps": 1, "lam": 0.7, "memory": 0.0, "positions": 0}
+    made = tiny.trainer(tmp_path, dataset=rows, target=target, per_device_train_batch_size=4, rows_at_once=3, **changes)
+    contexts = rows if matching == "exact" else rows[:4]  # a running mean without memory is that of the batch
+    wanted = expected(tiny.gpt2(), rows[:4], contexts, target, 0.7, order)
+    torch.testing.assert_close(gradient(made), wanted, rtol=2e-4, atol=2e-5)
+
+
+def test_the_gradient_of_the_whole_loss_is_right_numerically(tmp_path):
+    def in_double(outputs, labels, num_items_in_batch=None):  # the model's own loss is single precision
+        return cross_entropy(outputs.logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+
+    model = tiny.gpt2().double()
+    made = tiny.trainer(
+        tmp_path, model, dataset=tiny.rows(6), compute_loss_func=in_double, matching="exact", lam=0.7, positions=0
+    )
+    batch = tiny.collator()(tiny.rows(3))
+    made.compute_loss(model.train(), dict(batch)).backward()
+    generator = torch.Generator().manual_seed(0)
+    for parameter in (model.transformer.wte.weight, model.transformer.h[0].attn.c_attn.weight):
+        direction = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
+        either = []
+        for step in (1e-5, -2e-5):
+            parameter.data += step * direction
+            either.append(made.compute_loss(model, dict(batch)).item())
+        parameter.data += 1e-5 * direction
+        found = (either[0] - either[1]) / 2e-5
+        assert found == pytest.approx((parameter.grad * direction).sum().item(), rel=1e-6)
+
+
+def test_one_sampled_context_is_reverse_kd_there(tmp_path):
+    rows, target = tiny.rows(6), tiny.bigram()
+    changes = PLAIN | {"matching": "sampled", "max_steps": 1, "lam": 0.7, "n_contexts": 1, "positions": 0}
+    made = tiny.trainer(tmp_path, dataset=rows, target=target, per_device_train_batch_size=4, **changes)
+    before, short = zip(*places_of(rows), strict=True)
+    n = len(list(places_of(rows[:4])))
+    generator = torch.Generator().manual_seed(made.args.seed)
+    drawn = made.matcher.index.multiset.draw(torch.tensor(short[:n])[:, 0], 1, generator).index[:, 0].tolist()
+    model = tiny.gpt2()
+    risk = 0.0
+    for i, context in enumerate(drawn):
+        assert before[context][-1] == short[i][0]
+        risk = risk - (target(torch.tensor([short[i]]))[0] * log_q(model, before[context])).sum()
+    wanted = flat_gradient(primary(model, rows[:4]) + 0.7 * risk / n, model)
+    torch.testing.assert_close(gradient(made), wanted, rtol=2e-4, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("model", "matching"), [(tiny.gpt2, "sampled"), (tiny.llama, "sampled"), (tiny.llama, "exact")]
+)
+def test_one_row_eight_times_is_eight_rows_at_once(tmp_path, model, matching):
+    changes = PLAIN | {"matching": matching, "learning_rate": 0.1, "lam": 1.0, "dataset": tiny.rows(8)}
+    changes |= {"positions": 3, "max_steps": 2} if matching == "sampled" else {"positions": 1, "max_steps": 1}
+    some = tiny.trainer(tmp_path, model(), per_device_train_batch_size=1, gradient_accumulation_steps=8, **changes)
+    whole = tiny.trainer(tmp_path, model(), per_device_train_batch_size=8, **changes)
+    torch.testing.assert_close(tiny.trained(some), tiny.trained(whole), rtol=1e-4, atol=1e-5)
+    assert history(some, "matching") == pytest.approx(history(whole, "matching"), rel=1e-5)
+
+
+def test_streaming_accumulates_too_where_the_batches_share_no_short_context(tmp_path):
+    rows = [{"input_ids": [5 + i] * (3 + i % 2)} for i in range(8)]
+    changes = PLAIN | {"learning_rate": 0.1, "max_steps": 1, "lam": 1.0}
+    some = tiny.trainer(tmp_path, dataset=rows, per_device_train_batch_size=1, gradient_accumulation_steps=8, **changes)
+    whole = tiny.trainer(tmp_path, dataset=rows, per_device_train_batch_size=8, **changes)
+    torch.testing.assert_close(tiny.trained(some), tiny.trained(whole), rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("matching", ["streaming", "sampled"])
+def test_a_run_that_continues_from_a_checkpoint_is_the_same_to_the_bit(tmp_path, matching):
+    changes = {"matching": matching, "max_steps": 6, "positions": 2, "lam": 1.0}
+    straight = tiny.trained(tiny.trainer(tmp_path / "a", tiny.gpt2(dropout=0.2), **changes))
+    saved = {"save_strategy": "steps", "save_steps": 3}
+    made = tiny.trainer(tmp_path / "b", tiny.gpt2(dropout=0.2), **changes, **saved)
+    made.train()
+    again = tiny.trainer(tmp_path / "b", tiny.gpt2(seed=1, dropout=0.2), **changes)
+    again.train(resume_from_checkpoint=str(tmp_path / "b" / "checkpoint-3"))
+    assert torch.equal(tiny.parameters(made.model), straight)
+    assert torch.equal(tiny.parameters(again.model), straight)
+    assert history(again, "matching") == history(made, "matching")
+
+
+def test_a_checkpoint_without_matching_or_of_another_is_refused(tmp_path):
+    changes = {"max_steps": 1, "save_strategy": "steps", "save_steps": 1}
+    tiny.trainer(tmp_path, matching="sampled", **changes).train()
+    with pytest.raises(ValueError, match="is of sampled matching, and this run's is streaming"):
+        tiny.trainer(tmp_path, **changes).train(resume_from_checkpoint=True)
+    (tmp_path / "checkpoint-1" / "matching.safetensors").unlink()
+    with pytest.raises(FileNotFoundError, match=r"has no matching\.safetensors: it is no checkpoint of an IMMTrainer"):
+        tiny.trainer(tmp_path, matching="sampled", **changes).train(resume_from_checkpoint=True)
+
+
+@pytest.mark.parametrize("matching", MATCHINGS)
+def test_each_term_is_logged_and_they_add_up(tmp_path, matching):
+    changes = {"logging_steps": 2, "gradient_accumulation_steps": 2, "positions": 1, "max_steps": 2}
+    made = tiny.trainer(tmp_path, matching=matching, lam=0.5, dataset=tiny.rows(8), **changes)
+    made.train()
+    for loss, primary, matched in zip(
+        *(history(made, name) for name in ("loss", "cross_entropy", "matching")), strict=True
+    ):
+        assert loss == pytest.approx(primary + 0.5 * matched, rel=1e-5)
+
+
+@pytest.mark.parametrize("matching", MATCHINGS)
+def test_evaluation_has_the_primary_loss_only(tmp_path, matching):
+    made = tiny.trainer(tmp_path, matching=matching)
+    plain = tiny.trainer(tmp_path, kind=Trainer)
+    assert made.evaluate(tiny.rows(5))["eval_loss"] == plain.evaluate(tiny.rows(5))["eval_loss"]
+
+
+def test_the_two_gradients_of_sampled_are_clipped_apart(tmp_path):
+    changes = PLAIN | {"matching": "sampled", "max_steps": 1, "positions": 0, "per_device_train_batch_size": 6}
+    rows = tiny.rows(6)
+    primary = gradient(tiny.trainer(tmp_path, dataset=rows, **changes | {"lam": 0.0}))
+    both = gradient(tiny.trainer(tmp_path, dataset=rows, **changes | {"lam": 50.0}))
+    clipped = gradient(tiny.trainer(tmp_path, dataset=rows, **changes | {"lam": 50.0, "max_grad_norm": 0.1}))
+    matched = both - primary
+    assert primary.norm() > 0.1
+    assert matched.norm() > 0.1
+    wanted = 0.1 * primary / primary.norm() + 0.1 * matched / matched.norm()
+    torch.testing.assert_close(clipped, wanted, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("matching", ["streaming", "sampled"])
+def test_smoothed_labels_leave_the_matching_as_it_is(tmp_path, matching):
+    made = tiny.trainer(tmp_path, matching=matching, max_steps=1, positions=0)
+    smooth = tiny.trainer(tmp_path, matching=matching, max_steps=1, positions=0, label_smoothing_factor=0.5)
+    for each in (made, smooth):
+        each.train()
+    assert history(made, "matching") == history(smooth, "matching")
+    assert history(made, "loss") != history(smooth, "loss")
+
+
+@pytest.mark.parametrize("matching", ["streaming", "sampled"])
+def test_a_second_training_with_a_new_model_is_the_first(tmp_path, matching):
+    made = IMMTrainer(
+        args=tiny.config(tmp_path, matching=matching, positions=1, max_steps=2, lam=1.0),
+        target=tiny.bigram(),
+        train_dataset=tiny.rows(),
+        data_collator=tiny.collator(),
+        model_init=lambda: tiny.gpt2(),
+    )
+    once = tiny.trained(made)
+    assert not torch.equal(once, tiny.parameters(tiny.gpt2()))
+    assert torch.equal(tiny.trained(made), once)
+
+
+@pytest.mark.parametrize("matching", MATCHINGS)
+def test_a_batch_without_places_is_trained_plainly(tmp_path, matching):
+    rows = [{"input_ids": [5]}, *tiny.rows(2)]
+    changes = {"matching": matching, "per_device_train_batch_size": 1, "train_sampling_strategy": "sequential"}
+    made = tiny.trainer(tmp_path, dataset=rows, **changes)
+    made.train()
+    assert history(made, "matching")[0] == 0
+    assert history(made, "matching")[1] > 0

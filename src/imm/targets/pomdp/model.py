@@ -16,7 +16,7 @@ TOLERANCE = 1e-6
 """How far a row of probabilities may be from one; files print few digits, see :mod:`imm.targets.pomdp.reading`."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, eq=False)
 class Pomdp:
     """States, actions and observations are numbers from 0; names, where there are any, are for people.
 

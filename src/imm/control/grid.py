@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from imm.targets.pomdp import Pomdp
+from imm.targets.pomdp.model import numbers, shown
 from imm.validation import check_count
 
 ACTIONS = ("up", "down", "left", "right")
@@ -56,9 +57,9 @@ class Grid:
     following: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        reward = np.asarray(self.reward, dtype=np.float64)
+        reward = numbers(self.reward, "reward")
         if reward.ndim != 2 or reward.size == 0 or not np.isfinite(reward).all():
-            raise ValueError(f"reward must be finite numbers [height, width], got {_shown(self.reward)}")
+            raise ValueError(f"reward must be finite numbers [height, width], got {shown(self.reward)}")
         object.__setattr__(self, "reward", reward)
         places = np.indices(reward.shape).reshape(2, -1).T[:, None, :] + MOVES
         size = np.array(reward.shape)
@@ -99,7 +100,3 @@ class Grid:
             discount=discount,
             actions=ACTIONS,
         )
-
-
-def _shown(given: ArrayLike) -> str:
-    return " ".join(repr(given).split())[:60]

@@ -1,9 +1,7 @@
-"""A slow and obvious twin of the stacked REINFORCE: one run, one step of the walk at a time, plain torch modules."""
+"""A slow and obvious twin of the stacked REINFORCE: one run, plain torch modules; and plain loops for the rest."""
 
-import numpy as np
 import torch
 from torch import nn
-from torch.distributions import Categorical
 
 
 class Run:
@@ -19,22 +17,6 @@ class Run:
         one_hot = torch.zeros(self.grid.n_states)
         one_hot[y * self.grid.width + x] = 1.0
         return torch.log_softmax(self.net(one_hot), -1)
-
-    def step(self, y, x, action):
-        dy, dx = ((-1, 0), (1, 0), (0, -1), (0, 1))[action]
-        return (y + dy) % self.grid.height, (x + dx) % self.grid.width
-
-    def walk(self, steps):
-        """The places (y, x), actions and rewards of a walk."""
-        y, x = np.random.randint(self.grid.height), np.random.randint(self.grid.width)  # noqa: NPY002
-        places, actions, rewards = [], [], []
-        for _ in range(steps):
-            places.append((y, x))
-            with torch.no_grad():
-                actions.append(int(Categorical(logits=self.log_policy(y, x)).sample()))
-            y, x = self.step(y, x, actions[-1])
-            rewards.append(float(self.grid.reward[y, x]))
-        return places, actions, rewards
 
     def loss(self, places, actions, rewards):
         to_go, weights = 0.0, []

@@ -23,6 +23,7 @@ from imm.inducers import Kernel
 
 POSITIONS = [0, 2]  # of the cart and of the pole; 1 and 3 are their velocities
 LAM = 1.0
+EVERY = 8  # updates between two looks
 
 
 def old_policy(positions):
@@ -37,7 +38,7 @@ def network(out):
 
 
 def returns_over_steps(lam, seed, updates):
-    """Steps made, and the mean return of 20 episodes there, after every eighth update."""
+    """Steps made, and the mean return of 20 episodes there, at every look."""
     torch.manual_seed(seed)  # both methods start from the same networks
     policy, value = network(2), network(1)
     draws = torch.Generator().manual_seed(seed)
@@ -48,7 +49,7 @@ def returns_over_steps(lam, seed, updates):
     judges = gymnasium.make_vec("CartPole-v1", 20, "vector_entry_point")
     found = []
     for update, progress in enumerate(ppo.learn(updates), start=1):
-        if update % 8 == 0 or update == updates:
+        if update % EVERY == 0:
             found.append((progress.steps, first_returns(judges, policy, seed + 1).mean().item()))
     return np.array(found).T
 
@@ -60,14 +61,16 @@ def main(arguments=None):
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--out", default="cartpole.png")
     given = parser.parse_args(arguments)
-    seeds, updates = (2, 4) if given.quick else (given.seeds, 64)
+    if given.seeds < 1:
+        parser.error(f"--seeds must be at least 1, got {given.seeds}")
+    seeds, updates = (2, 2 * EVERY) if given.quick else (given.seeds, 64)
     canvas = Figure(figsize=(6, 4), layout="constrained")
     axes = canvas.subplots()
     for name, lam, colour in (("none", 0.0, "#800000"), ("imm", LAM, "#2e7d32")):
         runs = [returns_over_steps(lam, seed, updates) for seed in range(seeds)]
         steps, returns = runs[0][0], np.stack([run[1] for run in runs])
         low, high = np.percentile(returns, [10, 90], axis=0)
-        axes.plot(steps, returns.mean(0), color=colour, label=name)
+        axes.plot(steps, returns.mean(0), color=colour, marker="o", label=name)
         axes.fill_between(steps, low, high, color=colour, alpha=0.2)
         for column, step in enumerate(steps):
             spread = f"[{low[column]:.0f}, {high[column]:.0f}]"

@@ -1,5 +1,8 @@
 """The grid as Gymnasium sees it."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -7,10 +10,13 @@ gymnasium = pytest.importorskip("gymnasium", reason="the extra [control] is not 
 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
-import imm.control  # noqa: E402
 from imm.control.env import ID, OnlyX, ToroidalGrid, ToroidalGrids  # noqa: E402
 
-assert ID in gymnasium.registry, imm.control
+
+def test_it_is_registered_by_the_room_itself():
+    code = f"import gymnasium, imm.control; print(gymnasium.make({ID!r}).observation_space)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.strip() == "MultiDiscrete([11 11])"
 
 
 @pytest.mark.parametrize("options", [{}, {"height": 3, "width": 5, "wrap": False}, {"reward": np.eye(4)}])
@@ -97,6 +103,8 @@ class TestMany:
     [
         (lambda: ToroidalGrid(render_mode="human"), r"render_mode must be one of \['rgb_array', 'ansi'\], got 'human'"),
         (lambda: ToroidalGrid(height=0), "height must be a whole number of at least 1, got 0"),
+        (lambda: ToroidalGrid(height=3, reward=np.eye(4)), "height is that of reward, 4, where a .* is given; got 3"),
+        (lambda: ToroidalGrids(2, width=5, reward=np.eye(4)), "width is that of reward, 4, where .* given; got 5"),
         (lambda: ToroidalGrid(variance=0.0), "variance and extent must be above 0, got 0.0 and 2.0"),
         (lambda: ToroidalGrid(reward=[1.0, 2.0]), r"reward must be finite numbers \[height, width\]"),
         (lambda: ToroidalGrid().step(4), "action must be 0 to 3, got 4"),

@@ -23,6 +23,19 @@ def test_the_papers_landscape():
     assert landscape(101, 101).sum() * 0.04**2 == pytest.approx(1, abs=1e-3)
 
 
+def test_a_landscape_of_one_row_or_column_is_the_central_one():
+    np.testing.assert_array_equal(landscape(1, 11), landscape()[5:6])
+    np.testing.assert_array_equal(landscape(11, 1), landscape()[:, 5:6])
+
+
+def test_grids_are_compared_by_what_they_are():
+    """Arrays have no one answer to ==; a grid is equal to itself, and can be a key."""
+    grid = Grid(landscape())
+    assert grid == grid
+    assert grid != Grid(landscape())
+    assert len({grid, grid.pomdp(), grid}) == 2
+
+
 @pytest.mark.parametrize("wrap", [True, False])
 def test_every_step_is_the_plain_one(wrap):
     grid = Grid(landscape(3, 4), wrap)

@@ -133,7 +133,8 @@ def test_other_spaces_are_refused(observations, actions, message):
 
 def call(short=lambda o: o[:, 0], target=lambda s: HALF.repeat(len(s), 1), belief=None):
     """The matching of three observations, with one part made wrong."""
-    belief = belief or (lambda s: (torch.zeros(len(s), 2, 3), torch.full((len(s), 2), 0.5)))
+    if belief is None:
+        belief = lambda s: (torch.zeros(len(s), 2, 3), torch.full((len(s), 2), 0.5))  # noqa: E731
     return lambda: PolicyMatching(short, target, belief)(log_policy, torch.eye(3))
 
 
@@ -181,9 +182,21 @@ def test_bad_parts_are_one_line(wrong, message):
     assert "\n" not in str(refused.value)
 
 
-def test_a_target_of_another_kind():
-    with pytest.raises(TypeError, match=r"target must give a tensor \[n, actions\], got a list"):
-        call(target=lambda short: [[0.5, 0.5]] * 3)()
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (call(target=lambda short: [[0.5, 0.5]] * 3), r"target must give a tensor \[n, actions\], got a list"),
+        (call(target=None), "target must be a function of short contexts, got a NoneType"),
+        (call(belief=HALF), r"belief must be a function of short contexts, got shape \(1, 2\)"),
+        (call(belief=lambda s: torch.zeros(len(s), 3)), r"belief must give two tensors, .* got shape \(2, 3\)"),
+        (call(short=0), r"short must be a function, or columns such as \[0, 2\], got 0"),
+        (call(short=[]), r"short must be a function, or columns such as \[0, 2\], got \[\]"),
+        (call(short=[0.7]), r"short must be a function, or columns such as \[0, 2\], got \[0.7\]"),
+    ],
+)
+def test_parts_of_another_kind(wrong, message):
+    with pytest.raises(TypeError, match=message):
+        wrong()
 
 
 def test_observations_as_tensors():

@@ -173,14 +173,21 @@ class TestReward:
         grid = Grid(landscape())
         value = np.zeros(121)
         for _ in range(22):
-            value = (grid.reward.ravel() + value)[grid.following].max(1)
+            by_action = (grid.reward.ravel() + value)[grid.following]
+            value = by_action.max(1)
         assert value.mean() == pytest.approx(21.41, abs=0.005)
+        best = torch.nn.functional.one_hot(torch.as_tensor(by_action.argmax(1)), 4).float()
+        assert self.rewards(best, generator) == pytest.approx(21.41, abs=0.1)
 
     def test_interpolated_wholly_it_is_the_restricted_policy(self, generator):
         prob = problem(grid=Grid(landscape()))
         alone = self.rewards(prob.target[prob.short], generator)
         mixed = self.rewards(torch.full((121, 4), 0.25), generator, ratio=1.0)
         assert mixed == pytest.approx(alone, abs=0.15)
+
+
+def judged(rollouts=2, steps=3, ratio=0.0):
+    return total_reward(problem(), torch.full((1, 12, 4), 0.25).log(), rollouts, steps, torch.Generator(), ratio)
 
 
 @pytest.mark.parametrize(
@@ -190,7 +197,26 @@ class TestReward:
         (lambda: Recipe("imm", -1.0), "strength must be finite and not negative, got -1.0"),
         (lambda: Recipe("warm-start", 2.5), "strength of a warm start must be a whole number of steps, got 2.5"),
         (lambda: next(train(problem(), Recipe(), 2, [5, 3], torch.Generator())), r"points must be .*, got \[5, 3\]"),
-        (lambda: Problem(SMALL, PomdpPolicy(np.eye(12)[:2], SMALL.belief(), "ab")), "target must have the 4 actions"),
+        (lambda: Recipe(hidden=0), "hidden must be a whole number of at least 1, got 0"),
+        (lambda: Recipe(steps=0), "steps must be a whole number of at least 1, got 0"),
+        (lambda: Recipe(discount=float("nan")), "discount must be between 0 and 1, got nan"),
+        (lambda: Recipe(discount=2), "discount must be between 0 and 1, got 2"),
+        (lambda: Recipe(rate=-0.1), "rate must be finite and not negative, got -0.1"),
+        (lambda: next(train(problem(), Recipe(), 2, [1.5], torch.Generator())), "each of points must be a .* got 1.5"),
+        (lambda: next(train(problem(), Recipe(), 2, [], torch.Generator())), r"points must be .*, got \[\]"),
+        (lambda: Policies(2, 12, 4, 0, torch.Generator()), "hidden must be a whole number of at least 1, got 0"),
+        (lambda: judged(rollouts=0), "rollouts must be a whole number of at least 1, got 0"),
+        (lambda: judged(steps=2.5), "steps must be a whole number of at least 1, got 2.5"),
+        (lambda: judged(ratio=1.5), "ratio must be between 0 and 1, got 1.5"),
+        (lambda: Problem(SMALL, PomdpPolicy(np.eye(12)[:2], SMALL.belief(), "ab")), "target must have the actions"),
+        (
+            lambda: Problem(SMALL, PomdpPolicy(np.eye(12)[:4], SMALL.belief(), ACTIONS[::-1])),
+            r"target must have the actions \('up', 'down', 'left', 'right'\) as classes, got \('right', 'left'",
+        ),
+        (
+            lambda: Problem(SMALL, PomdpPolicy(np.eye(12)[:4], np.eye(12), ACTIONS)),
+            "target must know each x of the grid, 4 of them, got 12",
+        ),
     ],
 )
 def test_bad_arguments_are_one_line(call, message):

@@ -23,9 +23,17 @@ def load(name):
 def test_cartpole_hidden_velocities(tmp_path, capsys):
     load("cartpole_hidden_velocities").main(["--quick", "--out", str(tmp_path / "a.png")])
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[0] for line in lines] == ["none", "imm", "written"]
+    assert [line.split()[0] for line in lines] == ["none", "none", "imm", "imm", "written"]
     with Image.open(tmp_path / "a.png") as picture:
         assert picture.size == (600, 400)
+        colours = {colour for _, colour in picture.convert("RGB").getcolors(2**20)}
+    assert {(128, 0, 0), (46, 125, 50)} <= colours  # both curves are to be seen
+
+
+def test_no_seeds_are_refused(capsys):
+    with pytest.raises(SystemExit):
+        load("cartpole_hidden_velocities").main(["--seeds", "0"])
+    assert "--seeds must be at least 1, got 0" in capsys.readouterr().err
 
 
 class TestStableBaselines3:
@@ -61,11 +69,12 @@ class TestStableBaselines3:
         torch.testing.assert_close(-bonus.mean(), 0.7 * risk)
 
 
-def test_the_code_on_the_page_runs(capsys):
-    """What ``docs/control.md`` shows for users' own worlds, one block after the other."""
+def test_each_block_on_the_page_runs_by_itself(capsys):
+    """What ``docs/control.md`` shows for users' own worlds."""
     page = (FOLDER.parents[1] / "docs" / "control.md").read_text().split("# Your own world\n", 1)[1]
-    known = {}
+    known = []
     for code in re.findall(r"```python\n(.*?)```", page, re.S):
-        exec(compile(code, "control.md", "exec"), known)
-    assert len(known["returns"]) == 3
+        known.append({})
+        exec(compile(code, "control.md", "exec"), known[-1])
+    assert len(known[0]["returns"]) == 3
     assert capsys.readouterr().out.splitlines()[-1].startswith("512 [")

@@ -45,7 +45,15 @@ def test_every_point_of_every_curve_is_judged_once(name):
     assert sorted(judged) == sorted((curve, epochs) for curve in settings["curves"] for epochs in settings["epochs"])
 
 
-def test_interpolation_is_the_training_without_help(tmp_path):
+def test_a_quality_is_not_a_method(tmp_path):
+    quality = study("grid-quality")
+    result = reproduce(quality, {**quality.settings, **TINY}, tmp_path, 1, lambda done, total: None)
+    pairs = dict.fromkeys((row["method"], row["quality"]) for row in result["rows"])
+    assert list(pairs) == [("none", "none"), ("imm", "high"), ("imm", "medium"), ("imm", "low")]
+    assert len(result["rows"]) == 4 * 3
+
+
+def test_interpolation_is_the_training_without_help():
     curves = {
         "none": grid.curve("none"),
         "all": grid.curve("interpolation", [[500, 1.0]]),
@@ -88,7 +96,8 @@ class TestHeatmap:
         rows = result["rows"]
         assert sum("step" not in row for row in rows) == 4 * 16
         rollout = [row for row in rows if row["method"] == "imm" and "step" in row]
-        assert [row["step"] for row in rollout] == list(range(22))
+        assert [row["step"] for row in rollout] == list(range(23))
+        assert rollout[0]["value"] == 0
         for before, after in itertools.pairwise(rollout):
             apart = abs(np.subtract([after["y"], after["x"]], [before["y"], before["x"]]))
             assert sorted(np.minimum(apart, 4 - apart)) == [0, 1]
@@ -103,8 +112,8 @@ class TestHeatmap:
 
     def test_the_animation_shows_both_walks(self, result):
         gif = Image.open(io.BytesIO(animated(result, grid_heatmap.STUDY.figure)))
-        assert gif.n_frames == 22
-        for step in (0, 21):
+        assert gif.n_frames == 23
+        for step in (0, 22):
             gif.seek(step)
             frame = np.asarray(gif.convert("RGB")).astype(int)
             for number, method in enumerate(("none", "imm")):

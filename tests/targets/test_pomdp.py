@@ -67,10 +67,14 @@ class TestBounds:
         assert (rough.alpha >= fine.alpha - 1e-8).all()
 
     @PROBLEMS
-    def test_a_sweep_is_the_plain_loops(self, problem, seed):
-        fib, q = fast_informed_bound(problem, 1e-8), qmdp(problem, 1e-8)
-        np.testing.assert_allclose(reference.fib_sweep(problem, fib.alpha.tolist()), fib.alpha, atol=1e-7)
-        np.testing.assert_allclose(reference.qmdp_sweep(problem, q.alpha.tolist()), q.alpha, atol=1e-7)
+    def test_sweeps_are_the_plain_loops(self, problem):
+        """From a start of 3, as many as there were, and not only where they end."""
+        for solver, sweep in ((fast_informed_bound, reference.fib_sweep), (qmdp, reference.qmdp_sweep)):
+            rough = solver(problem, tolerance=0.2, start=3.0)
+            alpha = np.full(rough.alpha.shape, 3.0).tolist()
+            for _ in range(rough.sweeps):
+                alpha = sweep(problem, alpha)
+            np.testing.assert_allclose(rough.alpha, alpha)
 
     def test_an_observation_that_a_state_never_gives(self):
         """Its row of the joint table is left out; a negative alpha must not then be beaten by an empty row's zero."""
@@ -82,6 +86,31 @@ class TestBounds:
     def test_too_few_sweeps_say_so(self):
         with pytest.raises(ValueError, match="3 sweeps are not enough: entries still change by"):
             qmdp(corridor(0, 0), max_sweeps=3)
+
+    @pytest.mark.parametrize(
+        ("given", "message"),
+        [
+            ({"tolerance": 0.0}, "tolerance must be above 0, got 0.0"),
+            ({"start": np.nan}, "start must be finite, got nan"),
+            ({"start": np.inf}, "start must be finite, got inf"),
+            ({"max_sweeps": 0, "tolerance": 1e9}, "max_sweeps must be a whole number of at least 1, got 0"),
+        ],
+    )
+    def test_bad_arguments_are_one_line(self, given, message):
+        with pytest.raises(ValueError, match=message):
+            qmdp(corridor(0, 0), **given)
+
+    @pytest.mark.parametrize(
+        ("belief", "message"),
+        [
+            ([0.5, 0.5, 0.5, 0, 0], "belief must be probabilities; it sums to 1.5"),
+            ([[0.5, 0.5]], r"belief must be \[..., 5 states\], got shape \(1, 2\)"),
+            ("x", "belief must be an array of numbers, got 'x'"),
+        ],
+    )
+    def test_a_value_is_of_a_belief(self, belief, message):
+        with pytest.raises(ValueError, match=message):
+            qmdp(corridor(0, 0)).value(belief)
 
 
 class TestPaper:
@@ -139,6 +168,10 @@ class TestPomdp:
             ({"observation": np.ones((3, 2, 1))}, "observation must have a matrix for each of the 1 actions, got 3"),
             ({"reward": [0, 1, 2]}, r"reward must be \[2\] or \[2, 1\], got shape \(3,\)"),
             ({"reward": [0, np.inf]}, "reward must be finite"),
+            ({"reward": ["much", 1]}, r"reward must be an array of numbers, got \['much', 1\]"),
+            ({"start": "left"}, "start must be an array of numbers, got 'left'"),
+            ({"transition": [[[1, 0], [1]]]}, r"transition must be an array of numbers, got \[\[\[1, 0\], \[1\]\]\]"),
+            ({"observation": None}, "observation must be a matrix for each action, got shape"),
             ({"start": [0.5, 0.4]}, "start must be probabilities; it sums to 0.9"),
             ({"states": ["a", "a"]}, r"states must be 2 different names, got \['a', 'a'\]"),
         ],

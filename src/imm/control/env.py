@@ -17,18 +17,23 @@ ID = "imm/ToroidalGrid-v0"
 Place = NDArray[np.int64]
 
 
-def grid_of(height: int, width: int, reward: ArrayLike | None, variance: float, wrap: bool) -> Grid:
-    """The grid that an environment's arguments describe; a given ``reward`` decides height and width."""
-    given = landscape(height, width, variance) if reward is None else np.asarray(reward, dtype=np.float64)
-    return Grid(given, wrap)
+def grid_of(height: int | None, width: int | None, reward: ArrayLike | None, variance: float, wrap: bool) -> Grid:
+    """The grid that an environment's arguments describe; a given ``reward`` has its own height and width."""
+    if reward is None:
+        return Grid(landscape(11 if height is None else height, 11 if width is None else width, variance), wrap)
+    grid = Grid(np.asarray(reward, dtype=np.float64), wrap)
+    for name, said, found in (("height", height, grid.height), ("width", width, grid.width)):
+        if said not in (None, found):
+            raise ValueError(f"{name} is that of reward, {found}, where a reward is given; got {said!r}")
+    return grid
 
 
 class ToroidalGrid(gymnasium.Env[Place, np.int64]):
     """A walk over a grid that never ends: (y, x) in, up, down, left or right out, reward by the cell entered.
 
     Args:
-        height: cells up and down.
-        width: cells left and right.
+        height: cells up and down; of the reward, or 11.
+        width: cells left and right; the same.
         reward: ``[height, width]``; the paper's landscape if None.
         variance: of the paper's landscape.
         wrap: whether the edges are joined.
@@ -39,8 +44,8 @@ class ToroidalGrid(gymnasium.Env[Place, np.int64]):
 
     def __init__(
         self,
-        height: int = 11,
-        width: int = 11,
+        height: int | None = None,
+        width: int | None = None,
         reward: ArrayLike | None = None,
         variance: float = 0.1,
         wrap: bool = True,
@@ -101,8 +106,8 @@ class ToroidalGrids(VectorEnv[Place, NDArray[np.int64], NDArray[Any]]):
     def __init__(
         self,
         num_envs: int = 1,
-        height: int = 11,
-        width: int = 11,
+        height: int | None = None,
+        width: int | None = None,
         reward: ArrayLike | None = None,
         variance: float = 0.1,
         wrap: bool = True,

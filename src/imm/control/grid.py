@@ -3,9 +3,10 @@
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from imm.targets.pomdp import Pomdp
+from imm.targets.pomdp.model import numbers, shown
 from imm.validation import check_count
 
 ACTIONS = ("up", "down", "left", "right")
@@ -16,19 +17,25 @@ MOVES = np.array([[-1, 0], [1, 0], [0, -1], [0, 1]])
 def landscape(height: int = 11, width: int = 11, variance: float = 0.1, extent: float = 2.0) -> NDArray[np.float64]:
     """The density of a centred normal, variances equal, sampled on ``[-extent, extent]²``: ``[height, width]``.
 
+    Where there is one row or column only, it is the central one.
+
     Example:
         >>> round(float(landscape().max()), 4)  # at the centre
         1.5915
     """
     if not (variance > 0 and extent > 0):
         raise ValueError(f"variance and extent must be above 0, got {variance!r} and {extent!r}")
-    y = np.linspace(-extent, extent, check_count(height, "height"))
-    x = np.linspace(-extent, extent, check_count(width, "width"))
+    y, x = _centred(check_count(height, "height"), extent), _centred(check_count(width, "width"), extent)
     out: NDArray[np.float64] = np.exp(-(y[:, None] ** 2 + x**2) / (2 * variance)) / (2 * np.pi * variance)
     return out
 
 
-@dataclass(frozen=True)
+def _centred(n: int, extent: float) -> NDArray[np.float64]:
+    """``n`` points from end to end; a single one is the centre."""
+    return np.linspace(-extent, extent, n) if n > 1 else np.zeros(1)
+
+
+@dataclass(frozen=True, eq=False)
 class Grid:
     """A grid with a reward for each cell entered; without ``wrap`` a step beyond the edge stays where it is.
 
@@ -47,12 +54,12 @@ class Grid:
 
     reward: NDArray[np.float64]
     wrap: bool = True
-    following: NDArray[np.int64] = field(init=False, repr=False, compare=False)
+    following: NDArray[np.int64] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        reward = np.asarray(self.reward, dtype=np.float64)
+        reward = numbers(self.reward, "reward")
         if reward.ndim != 2 or reward.size == 0 or not np.isfinite(reward).all():
-            raise ValueError(f"reward must be finite numbers [height, width], got {_shown(self.reward)}")
+            raise ValueError(f"reward must be finite numbers [height, width], got {shown(self.reward)}")
         object.__setattr__(self, "reward", reward)
         places = np.indices(reward.shape).reshape(2, -1).T[:, None, :] + MOVES
         size = np.array(reward.shape)
@@ -93,7 +100,3 @@ class Grid:
             discount=discount,
             actions=ACTIONS,
         )
-
-
-def _shown(given: ArrayLike) -> str:
-    return " ".join(repr(given).split())[:60]

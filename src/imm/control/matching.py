@@ -47,7 +47,10 @@ class PolicyMatching:
     """
 
     def __init__(self, short: Short, target: Callable[[Any], Tensor], belief: "Belief | Visited") -> None:
-        self.columns = None if callable(short) else [int(column) for column in short]
+        for name, given in (("target", target), ("belief", belief)):
+            if not callable(given):
+                raise TypeError(f"{name} must be a function of short contexts, got {shown(given)}")
+        self.columns = None if callable(short) else _columns(short)
         self._short = short if callable(short) else None
         self.target = target
         self.belief = belief
@@ -92,7 +95,10 @@ class PolicyMatching:
 
     def _believed(self, short: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """What the belief gives, checked: observations ``[n, k, *shape]`` and weights ``[n, k]``."""
-        observations, weights = self.belief(short)
+        given = self.belief(short)
+        if not isinstance(given, tuple) or len(given) != 2:
+            raise TypeError(f"belief must give two tensors, observations and weights, got {shown(given)}")
+        observations, weights = given
         n, tensors = len(short), isinstance(observations, Tensor) and isinstance(weights, Tensor)
         if not tensors or weights.ndim != 2 or len(weights) != n or observations.shape != (*weights.shape, *shape):
             wanted = ", ".join(["n", "k", *map(str, shape)])
@@ -105,6 +111,12 @@ class PolicyMatching:
             observations = observations.clone()
             observations[..., self.columns] = short[:, None].to(observations)
         return observations, weights
+
+
+def _columns(short: Any) -> list[int]:
+    if not isinstance(short, Sequence) or not short or not all(isinstance(column, int) for column in short):
+        raise TypeError(f"short must be a function, or columns such as [0, 2], got {short!r}")
+    return list(short)
 
 
 Help = Callable[[Policy, Tensor], Tensor]

@@ -21,7 +21,8 @@ class Policies:
     """
 
     def __init__(self, runs: int, n_states: int, n_actions: int, hidden: int, generator: Generator) -> None:
-        check_count(runs, "runs")
+        for name, count in (("runs", runs), ("n_states", n_states), ("n_actions", n_actions), ("hidden", hidden)):
+            check_count(count, name)
 
         def uniform(inputs: int, *shape: int) -> Tensor:
             bound = 1 / math.sqrt(inputs)

@@ -7,7 +7,7 @@ from torch import Generator, Tensor
 
 from imm.control.grid import ACTIONS, Grid
 from imm.inducers import Belief
-from imm.targets import Target
+from imm.targets import PomdpPolicy, Target
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,13 @@ class Problem:
     """
 
     def __init__(self, grid: Grid, target: Target) -> None:
-        if len(target.classes) != len(ACTIONS):
-            raise ValueError(f"target must have the {len(ACTIONS)} actions {ACTIONS}, got {target.classes}")
+        if tuple(target.classes) != ACTIONS:
+            raise ValueError(f"target must have the actions {ACTIONS} as classes, got {target.classes}")
+        if isinstance(target, PomdpPolicy) and len(target.utilities) != grid.width:
+            raise ValueError(f"target must know each x of the grid, {grid.width} of them, got {len(target.utilities)}")
         self.grid = grid
-        columns = torch.arange(grid.width)
         self.short = torch.arange(grid.n_states) % grid.width
-        self.target = target(columns)
+        self.target = target(torch.arange(grid.width))
         self.inducer = Belief(torch.as_tensor(grid.belief()).float())
         self._following = torch.as_tensor(grid.following)
         self._reward = torch.as_tensor(grid.reward.ravel()).float()

@@ -16,7 +16,7 @@ from imm.baselines import interpolate, reverse_kd
 from imm.control.grid import ACTIONS
 from imm.control.policies import Policies
 from imm.control.problem import Problem, Walk
-from imm.validation import check_not_negative
+from imm.validation import check_count, check_fraction, check_not_negative
 
 METHODS = ("none", "imm", "reverse-kd", "warm-start")
 
@@ -46,24 +46,29 @@ class Recipe:
     def __post_init__(self) -> None:
         if self.method not in METHODS:
             raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
-        check_not_negative(self.strength, "strength")
+        for name in ("strength", "rate"):
+            check_not_negative(getattr(self, name), name)
+        for name in ("hidden", "steps"):
+            check_count(getattr(self, name), name)
+        check_fraction(self.discount, "discount")
         if self.method == "warm-start" and int(self.strength) != self.strength:
             raise ValueError(f"strength of a warm start must be a whole number of steps, got {self.strength!r}")
 
 
 def train(problem: Problem, recipe: Recipe, runs: int, points: Sequence[int], source: Generator) -> Iterator[Tensor]:
     """Trains up to the last of ``points``, in epochs, and gives at each ``log π``, ``[runs, states, actions]``."""
-    if not points or sorted(set(points)) != list(points) or points[0] < 0:
+    epochs = [check_count(point, "each of points", least=0) for point in points]
+    if not epochs or sorted(set(epochs)) != epochs:
         raise ValueError(f"points must be epochs, ascending, got {list(points)}")
     policies = Policies(runs, problem.grid.n_states, len(ACTIONS), recipe.hidden, source)
     if recipe.method == "warm-start":
         clone(problem, policies, int(recipe.strength), recipe.rate)
     step = stepper(policies.parameters, recipe.rate)
-    for epoch in range(points[-1] + 1):
+    for epoch in range(epochs[-1] + 1):
         log_pi = policies.log_probabilities()
-        if epoch in points:
+        if epoch in epochs:
             yield log_pi.detach()
-        if epoch < points[-1]:
+        if epoch < epochs[-1]:
             walk = problem.walk(log_pi.detach().exp(), 1, recipe.steps, source)
             step(loss(problem, recipe, log_pi, walk))
 
@@ -151,7 +156,9 @@ def total_reward(
         source: of starts and actions.
         ratio: the restricted policy's share in what is acted on (interpolation).
     """
-    if ratio:
+    check_count(rollouts, "rollouts")
+    check_count(steps, "steps")
+    if check_fraction(ratio, "ratio"):
         target = problem.target[problem.short].repeat(len(log_pi), 1)
         log_pi = interpolate(log_pi.flatten(0, 1), target, ratio).view_as(log_pi)
     return problem.walk(log_pi.exp(), rollouts, steps, source).rewards.sum(-1).mean(-1)

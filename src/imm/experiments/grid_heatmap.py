@@ -20,7 +20,10 @@ def pieces(settings: Settings) -> list[Row]:
 
 
 def run(settings: Settings, piece: Row) -> Sequence[Row]:
-    """A value for each cell: the reward, or the probability of the likeliest action, with all of them beside it."""
+    """A value for each cell: the reward, or the probability of the likeliest action, with all of them beside it.
+
+    A training also has its rollout: the cell after each step, from 0 on, and the reward so far.
+    """
     from imm.control import ACTIONS
 
     method = piece["method"]
@@ -56,12 +59,13 @@ def _train(settings: Settings, piece: Row) -> tuple["Tensor", list[Row]]:
     recipe = Recipe(piece["method"], piece["strength"], **same)
     (log_pi,) = train(world, recipe, 1, [settings["epochs"]], generator(settings, "grid"))
     walk = world.walk(log_pi.exp(), 1, settings["horizon"], generator(settings, "rollout"))
-    so_far = torch.cumsum(walk.rewards[0, 0], 0).tolist()
+    states, so_far = walk.states[0, 0].tolist(), torch.cumsum(walk.rewards[0, 0], 0).tolist()
+    last = int(world.grid.following[states[-1], int(walk.actions[0, 0, -1])])
     rollout = [
         {"method": piece["method"], "y": state // world.grid.width, "x": state % world.grid.width, "step": step}
-        for step, state in enumerate(walk.states[0, 0].tolist())
+        for step, state in enumerate([*states, last])
     ]
-    return log_pi[0].exp(), [{**row, "value": reward} for row, reward in zip(rollout, [0.0, *so_far[:-1]], strict=True)]
+    return log_pi[0].exp(), [{**row, "value": reward} for row, reward in zip(rollout, [0.0, *so_far], strict=True)]
 
 
 STUDY = Study(

@@ -16,7 +16,7 @@ TOLERANCE = 1e-6
 """How far a row of probabilities may be from one; files print few digits, see :mod:`imm.targets.pomdp.reading`."""
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True, init=False, eq=False)
 class Pomdp:
     """States, actions and observations are numbers from 0; names, where there are any, are for people.
 
@@ -84,7 +84,7 @@ class Pomdp:
             _check(moves[action], (n_states, n_states), f"transition of action {label}", names["states"], tolerance)
             shape = (n_states, seen[0].shape[1])
             _check(seen[action], shape, f"observation of action {label}", names["states"], tolerance)
-        belief = np.full(n_states, 1 / n_states) if start is None else np.asarray(start, dtype=np.float64)
+        belief = np.full(n_states, 1 / n_states) if start is None else numbers(start, "start")
         if belief.shape != (n_states,):
             raise ValueError(f"start must be [{n_states}], got shape {belief.shape}")
         _check(sparse.csr_array(belief[None]), (1, n_states), "start", None, tolerance)
@@ -122,10 +122,10 @@ def _by_action(given: Any, name: str, n_actions: int | None = None) -> list[Any]
     elif isinstance(given, (list, tuple)) and any(sparse.issparse(part) for part in given):
         parts = list(given)
     else:
-        array = np.asarray(given, dtype=np.float64)
-        parts = [array] if array.ndim == 2 else list(array)
+        array = numbers(given, name)
         if array.ndim not in (2, 3) or array.size == 0:
             raise ValueError(f"{name} must be a matrix for each action, got shape {array.shape}")
+        parts = [array] if array.ndim == 2 else list(array)
     if n_actions is None:
         return parts
     if len(parts) == 1:
@@ -139,9 +139,22 @@ def _matrix(part: Any, name: str) -> Any:
     try:
         out = sparse.csr_array(part, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must hold numbers, got {' '.join(repr(part).split())[:60]}") from None
+        raise ValueError(f"{name} must hold numbers, got {shown(part)}") from None
     out.sum_duplicates()
     return out
+
+
+def numbers(given: ArrayLike, name: str) -> Floats:
+    """As an array, float64; what is ragged or no number is refused by its name."""
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be an array of numbers, got {shown(given)}") from None
+
+
+def shown(given: Any) -> str:
+    """The beginning of what was given, in one line."""
+    return " ".join(repr(given).split())[:60]
 
 
 def _names(given: Sequence[str] | None, n: int, name: str) -> tuple[str, ...]:
@@ -166,7 +179,7 @@ def _check(p: Any, shape: tuple[int, int], name: str, rows: Sequence[str] | None
 
 
 def _reward(given: ArrayLike, n_states: int, n_actions: int) -> Floats:
-    reward = np.asarray(given, dtype=np.float64)
+    reward = numbers(given, "reward")
     if reward.shape == (n_states,):
         reward = np.repeat(reward[:, None], n_actions, 1)
     if reward.shape != (n_states, n_actions):

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from imm.targets.base import Target
-from imm.targets.pomdp.model import Floats
+from imm.targets.pomdp.model import Floats, numbers
 from imm.targets.pomdp.solvers import Solution
-from imm.validation import check_probabilities
 
 TIED = 1e-9
 """Utilities that differ by less than this part of the largest are equal: what is between them is rounding."""
@@ -48,18 +47,18 @@ class PomdpPolicy(Target):
         ties: Literal["first", "shares"] = "first",
     ) -> None:
         super().__init__(classes)
-        alpha = solution.alpha if isinstance(solution, Solution) else np.asarray(solution, dtype=np.float64)
+        solved = solution if isinstance(solution, Solution) else Solution(numbers(solution, "alpha"), 0, 0.0)
+        alpha = solved.alpha
         if alpha.ndim != 2 or len(alpha) != len(self.classes) or not np.isfinite(alpha).all():
             raise ValueError(f"alpha must be finite, [{len(self.classes)} classes, states], got shape {alpha.shape}")
         if temperature is not None and not temperature > 0:
             raise ValueError(f"temperature must be above 0, or None for the best action, got {temperature!r}")
         if ties not in ("first", "shares"):
             raise ValueError(f"ties must be 'first' or 'shares', got {ties!r}")
-        known = np.asarray(belief, dtype=np.float64)
+        known = numbers(belief, "belief")
         if known.ndim != 2 or known.shape[1] != alpha.shape[1]:
             raise ValueError(f"belief must be [n_short, {alpha.shape[1]} states], got shape {known.shape}")
-        check_probabilities(torch.as_tensor(known), "belief")
-        self.utilities: Floats = known @ alpha.T
+        self.utilities = solved.utilities(known)
         p = _best(self.utilities, ties) if temperature is None else _softmax(self.utilities / temperature)
         self._p = torch.as_tensor(p, dtype=torch.get_default_dtype())
 

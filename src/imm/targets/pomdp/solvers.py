@@ -5,16 +5,17 @@ At a belief b, and when the sweeps have converged,
 who sees everything from the next step on, then who sees it a step later still.
 """
 
-import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+import torch
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from imm.targets.pomdp.model import Floats, Pomdp
-from imm.validation import check_count
+from imm.targets.pomdp.model import Floats, Pomdp, numbers
+from imm.validation import check_count, check_probabilities
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,13 @@ class Solution:
     change: float
 
     def utilities(self, belief: ArrayLike) -> Floats:
-        """``belief · alpha``, ``[..., actions]``, of beliefs ``[..., states]``."""
-        return np.asarray(belief, dtype=np.float64) @ self.alpha.T
+        """``belief · alpha``, ``[..., actions]``, of beliefs ``[..., states]``, which sum to one."""
+        known, n_states = numbers(belief, "belief"), self.alpha.shape[1]
+        if known.ndim == 0 or known.shape[-1] != n_states:
+            raise ValueError(f"belief must be [..., {n_states} states], got shape {known.shape}")
+        check_probabilities(torch.as_tensor(known), "belief")
+        out: Floats = known @ self.alpha.T
+        return out
 
     def value(self, belief: ArrayLike) -> Floats:
         """The best utility at these beliefs, ``[...]``."""
@@ -112,14 +118,14 @@ def _sweep(
 ) -> Solution:
     if not tolerance > 0:
         raise ValueError(f"tolerance must be above 0, got {tolerance!r}")
+    if not math.isfinite(start):
+        raise ValueError(f"start must be finite, got {start!r}")
     reward = pomdp.reward.T
     alpha = np.full(reward.shape, float(start))
-    for sweeps in itertools.count(1):
+    for sweeps in range(1, check_count(max_sweeps, "max_sweeps") + 1):
         new = reward + pomdp.discount * expected(alpha)
         change = float(np.abs(new - alpha).max())
         alpha = new
         if change < tolerance:
             return Solution(alpha, sweeps, change)
-        if sweeps >= check_count(max_sweeps, "max_sweeps"):
-            raise ValueError(f"{sweeps} sweeps are not enough: entries still change by {change:.3g}, not {tolerance:g}")
-    raise AssertionError
+    raise ValueError(f"{max_sweeps} sweeps are not enough: entries still change by {change:.3g}, not {tolerance:g}")

@@ -1,6 +1,7 @@
 """Experiments: one module for each table or figure of the paper."""
 
 from imm.experiments import (
+    bert_glue,
     cartpole_velocities,
     counterexample,
     grid_heatmap,
@@ -38,6 +39,7 @@ STUDIES = (
     lstm_strength.STUDY,
     lstm_variants.STUDY,
     lstm_data.STUDY,
+    bert_glue.STUDY,
     grid_heatmap.STUDY,
     grid_reward.STUDY,
     grid_quality.STUDY,

@@ -4,7 +4,7 @@ from imm.language.huggingface.config import IMMConfig
 from imm.language.huggingface.head import evaluating, head
 from imm.language.huggingface.index import Index, log_q_at
 from imm.language.huggingface.loading import load_model, load_tokenizer, model_words
-from imm.language.huggingface.masked import MaskingCollator, TaskWithMaskedLM
+from imm.language.huggingface.masked import MaskingCollator, TaskWithMaskedLM, masked_loss
 from imm.language.huggingface.passes import exact_loss, sampled_backward
 from imm.language.huggingface.places import Places, Rows, choose, find_places
 from imm.language.huggingface.reading import Causal, Masked
@@ -42,6 +42,7 @@ __all__ = [
     "load_model",
     "load_tokenizer",
     "log_q_at",
+    "masked_loss",
     "model_words",
     "read_token_arpa",
     "sampled_backward",

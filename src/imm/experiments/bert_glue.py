@@ -43,6 +43,7 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
         if method != "none":
             row["gain"] = float(np.mean(gains))
         if len(mine) > 1:
+            row |= {"p10": float(np.percentile(values, 10)), "p90": float(np.percentile(values, 90))}
             row["deviation"] = float(np.std(values, ddof=1))
             if method != "none":
                 row["gain_error"] = float(np.std(gains, ddof=1) / np.sqrt(len(gains)))

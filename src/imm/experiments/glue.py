@@ -76,7 +76,8 @@ def tokenised(model: str, task: str, split: str, length: int) -> list[dict[str, 
 
 
 @lru_cache(maxsize=1)
-def _bigram(model: str, lines: int | None, kept: Path) -> Ngram:
+def wiki_bigram(model: str, lines: int | None, kept: Path) -> Ngram:
+    """Read once."""
     return bigram(model, lines, kept)
 
 
@@ -113,4 +114,4 @@ def _trainer(settings: Settings, piece: Row, seed: int, folder: Path, kept: Path
     set_seed(seed)
     if method == "mlm":
         return Trainer(model, **given)
-    return IMMTrainer(model, target=_bigram(settings["model"], settings["ngram_lines"], kept), **given)
+    return IMMTrainer(model, target=wiki_bigram(settings["model"], settings["ngram_lines"], kept), **given)

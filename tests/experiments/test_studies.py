@@ -7,7 +7,7 @@ import pytest
 
 from imm.experiments import STUDIES, demo, grid_strength, logistic_quality, lstm, reproduce
 from imm.report import records, write_all
-from tests.experiments import tiny_glue
+from tests.experiments import tiny_glue, tiny_wiki
 from tests.language import tiny
 
 ALL = [*STUDIES, demo.STUDY]
@@ -21,6 +21,7 @@ TINY = {
     "logistic-fixed-lambda": {"sizes": [5, 10], "runs": 4, "steps": 20},
     **{study.name: study.quick for study in STUDIES if study.name.startswith("lstm")},
     "bert-glue": {**tiny_glue.SETTINGS, "rows": {"RTE": 8}},
+    "lm-low-data": tiny_wiki.SETTINGS,
     "grid-heatmap": {"size": 4, "epochs": 3},
     "grid-reward": {"epochs": [2, 3], "runs": 4},
     "grid-quality": {"epochs": [2], "runs": 4},
@@ -46,8 +47,10 @@ TINY = {
 @pytest.fixture(autouse=True)
 def _tiny_text(request, monkeypatch, tmp_path_factory):
     """The language studies need no data folder here."""
-    if request.node.name.startswith("test_a_tiny_run") and request.node.name.endswith("[bert-glue]"):
-        tiny_glue.use(monkeypatch, tmp_path_factory.mktemp("glue"))
+    name = request.node.name
+    for study, made in (("bert-glue", tiny_glue), ("lm-low-data", tiny_wiki)):
+        if name.startswith("test_a_tiny_run") and name.endswith(f"[{study}]"):
+            made.use(monkeypatch, tmp_path_factory.mktemp("data"))
     monkeypatch.setattr(lstm, "texts", lambda fraction, recount, judged: tiny.texts(3000))
 
 

@@ -37,17 +37,17 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
     summary = []
     for (task, method, model), mine in cells.items():
         values = list(mine.values())
-        row: Row = {"task": task, "method": method, "model": model, "mean": float(np.mean(values)), "runs": len(mine)}
+        cell: Row = {"task": task, "method": method, "model": model, "mean": float(np.mean(values)), "runs": len(mine)}
         alone = cells[task, "none", model]
         gains = [value - alone[restart] for restart, value in mine.items()]
         if method != "none":
-            row["gain"] = float(np.mean(gains))
+            cell["gain"] = float(np.mean(gains))
         if len(mine) > 1:
-            row |= {"p10": float(np.percentile(values, 10)), "p90": float(np.percentile(values, 90))}
-            row["deviation"] = float(np.std(values, ddof=1))
+            cell |= {"p10": float(np.percentile(values, 10)), "p90": float(np.percentile(values, 90))}
+            cell["deviation"] = float(np.std(values, ddof=1))
             if method != "none":
-                row["gain_error"] = float(np.std(gains, ddof=1) / np.sqrt(len(gains)))
-        summary.append(row)
+                cell["gain_error"] = float(np.std(gains, ddof=1) / np.sqrt(len(gains)))
+        summary.append(cell)
     return summary
 
 

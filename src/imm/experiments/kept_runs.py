@@ -77,7 +77,7 @@ class Steady:
         """The batch."""
         rows = [list(map(int, row["input_ids"])) for row in features]
         with torch.random.fork_rng(devices=[]):
-            torch.random.default_generator.manual_seed(int(digest(self._seed, rows)[:15], 16))
+            torch.default_generator.manual_seed(int(digest(self._seed, rows)[:15], 16))
             return self._collate(features)
 
 

@@ -51,11 +51,11 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
         for (fraction, method), tries in cells.items():
             strength = min(tries, key=lambda each: float(np.mean(tries[each]["valid"])))
             values = tries[strength][split]
-            row: Row = {"split": split, "percent": 100 * fraction, "method": method, "mean": float(np.mean(values))}
-            row |= {"runs": len(values), "strength": strength, "tries": len(tries)}
+            cell: Row = {"split": split, "percent": 100 * fraction, "method": method, "mean": float(np.mean(values))}
+            cell |= {"runs": len(values), "strength": strength, "tries": len(tries)}
             if len(values) > 1:
-                row |= {"p10": float(np.percentile(values, 10)), "p90": float(np.percentile(values, 90))}
-            summary.append(row)
+                cell |= {"p10": float(np.percentile(values, 10)), "p90": float(np.percentile(values, 90))}
+            summary.append(cell)
     return summary
 
 

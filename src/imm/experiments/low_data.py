@@ -180,7 +180,10 @@ def _trainer(settings: Settings, piece: Row, seed: int, folder: Path, text: Word
             eos_token_id=end,
         )
     )
-    given = {"train_dataset": cut(part, context), "eval_dataset": cut(text.tokens["valid"], context)[:-1]}
+    given: dict[str, Any] = {
+        "train_dataset": cut(part, context),
+        "eval_dataset": cut(text.tokens["valid"], context)[:-1],
+    }
     given |= {"args": args, "data_collator": default_data_collator}
     if piece["method"] == "none":
         return Trainer(model, **given)

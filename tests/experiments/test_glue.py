@@ -61,8 +61,7 @@ def test_every_arm_sees_the_same_rows_in_the_same_order_and_the_same_masks(tmp_p
 @pytest.mark.parametrize("method", ["none", "imm-sampled", "imm-streaming"])
 def test_an_interrupted_run_continues_after_its_last_epoch(tmp_path, monkeypatch, method):
     whole = fine_tune(SETTINGS, piece(method), tmp_path / "whole")
-    if method != "none":
-        glue_words.with_head(SETTINGS, tmp_path / "stopped")
+    glue_words.with_head(SETTINGS, tmp_path / "stopped")
     batches, train = [], kept_runs.train
 
     def stops(trainer, folder):
@@ -107,15 +106,34 @@ def test_a_run_that_is_over_is_read_and_other_settings_are_another_run(tmp_path,
     assert len(list(tmp_path.glob("glue-*"))) == 2
 
 
-def test_the_head_alone_is_trained_and_kept_and_only_where_there_is_none(tmp_path, monkeypatch):
-    given = load_file(f"{glue_words.model_folder('tiny')}/model.safetensors")
+def test_masked_words_are_learned_and_kept_and_only_where_there_is_no_head(tmp_path, monkeypatch):
     folder = glue_words.with_head(SETTINGS, tmp_path)
-    kept = load_file(f"{folder}/model.safetensors")
-    encoder = [name for name in given if not name.startswith("pooler.")]
-    assert all(torch.equal(kept[f"bert.{name}"], given[name]) for name in encoder)
-    assert kept["cls.predictions.bias"].any()  # it began with zeros
+    assert load_file(f"{folder}/model.safetensors")["cls.predictions.bias"].any()  # it began with zeros
     monkeypatch.setattr(glue_words, "model_folder", lambda name: folder)
     assert glue_words.with_head({**SETTINGS, "model": "with a head"}, tmp_path) == folder
+
+
+def test_every_arm_begins_with_the_encoder_that_learned_the_words_and_the_same_classifier(tmp_path, monkeypatch):
+    learned = load_file(f"{glue_words.with_head(SETTINGS, tmp_path)}/model.safetensors")
+    begun = []
+
+    def looks(trainer, folder):
+        begun.append(getattr(trainer.model, "task", trainer.model).state_dict())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(kept_runs, "train", looks)
+    for method in METHODS:
+        with pytest.raises(KeyboardInterrupt):
+            fine_tune(SETTINGS, piece(method), tmp_path)
+    assert len(begun) == len(METHODS)
+    for state in begun:
+        assert all(torch.equal(state[name], begun[0][name]) for name in begun[0])
+        assert all(torch.equal(state[name], learned[name]) for name in state if name.startswith("bert.enc"))
+    given = load_file(f"{glue_words.model_folder('tiny')}/model.safetensors")
+    assert torch.equal(begun[0]["bert.pooler.dense.weight"], given["pooler.dense.weight"])
+    assert not torch.equal(
+        begun[0]["bert.encoder.layer.0.output.dense.weight"], given["encoder.layer.0.output.dense.weight"]
+    )
 
 
 def test_rows_are_read_without_quoting_and_without_the_mark_at_the_beginning(tmp_path, monkeypatch):

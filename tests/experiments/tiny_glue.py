@@ -18,7 +18,15 @@ SETTINGS = {
     "positions": 2,
     "n_contexts": 2,
     "ngram_lines": 20,
-    "head": {"steps": 4, "batch_size": 4, "length": 8, "learning_rate": 0.01, "seed": 0, "save_steps": 2},
+    "head": {
+        "steps": 4,
+        "batch_size": 4,
+        "length": 8,
+        "masked": 0.3,
+        "learning_rate": 0.01,
+        "seed": 0,
+        "save_steps": 2,
+    },
     "runs": 1,
 }
 

@@ -26,14 +26,13 @@ from imm.language.huggingface import (
 )
 from imm.targets import Ngram
 
-SHARED = ("model", "rows", "judged", "length", "epochs", "batch_size", "learning_rate", "warmup")
-WORDS = ("head",)
+SHARED = ("model", "head", "rows", "judged", "length", "epochs", "batch_size", "learning_rate", "warmup")
 MATCHING = ("lam", "ngram_lines", "positions")
 OF_METHOD = {
     "none": (),
-    "mlm": WORDS,
-    "imm-sampled": (*WORDS, *MATCHING, "n_contexts"),
-    "imm-streaming": (*WORDS, *MATCHING, "memory", "lifetime", "table_mb"),
+    "mlm": (),
+    "imm-sampled": (*MATCHING, "n_contexts"),
+    "imm-streaming": (*MATCHING, "memory", "lifetime", "table_mb"),
 }
 """The settings that an arm has: a run of another is the same run whatever they are."""
 
@@ -103,13 +102,15 @@ def _trainer(settings: Settings, piece: Row, seed: int, folder: Path, kept: Path
         **{name: settings[name] for name in ("n_contexts", "positions", "memory", "lifetime", "table_mb")},
         rows_at_once=settings["n_contexts"] * settings["batch_size"],
     )
+    masked = load_model(AutoModelForMaskedLM, with_head(settings, kept))
     # The same seed before each: the classifier's first weights and the order of rows are those of the other arms.
     set_seed(seed)
     task = load_model(AutoModelForSequenceClassification, where)
+    task.base_model.load_state_dict(masked.base_model.state_dict(), strict=False)  # it has no pooler
     given = {"args": args, "train_dataset": [every[i] for i in some], "processing_class": tokenizer}
     if method == "none":
         return Trainer(task, data_collator=DataCollatorWithPadding(tokenizer), **given)
-    model = TaskWithMaskedLM(task, load_model(AutoModelForMaskedLM, with_head(settings, kept)))
+    model = TaskWithMaskedLM(task, masked)
     given["data_collator"] = kept_runs.Steady(MaskingCollator(tokenizer), seed)
     set_seed(seed)
     if method == "mlm":

@@ -62,10 +62,10 @@ def bigram(name: str, lines: int | None, kept: Path) -> Ngram:
 
 
 def with_head(settings: Settings, kept: Path) -> str:
-    """Where the model with a head for masked words is: the given one, or with a head that is trained first.
+    """Where the model with a head for masked words is: the given one, or one that is trained to have it.
 
-    The head alone learns (a transform and a bias; its words are the embeddings), the encoder stays as it is: all arms
-    begin with the same encoder and the same head.
+    Its encoder learns with the head: the words under masks cannot be told from what a sentence encoder gives there. All
+    arms, the task alone among them, begin with this encoder and this head.
     """
     where, chosen = model_folder(settings["model"]), settings["head"]
     folder = kept / f"head-{kept_runs.digest(settings['model'], chosen)}"
@@ -78,19 +78,20 @@ def with_head(settings: Settings, kept: Path) -> str:
     tokenizer = load_tokenizer(where)
     lines = list(islice(wiki_lines("train", tokenizer.unk_token), chosen["steps"] * chosen["batch_size"]))
     rows = tokenizer(lines, truncation=True, max_length=chosen["length"], return_attention_mask=False)["input_ids"]
-    trainer = _HeadTrainer(
+    trainer = _WordsTrainer(
         model,
         TrainingArguments(
             **kept_runs.common(folder),
             max_steps=chosen["steps"],
             per_device_train_batch_size=chosen["batch_size"],
             learning_rate=chosen["learning_rate"],
+            warmup_steps=chosen["steps"] // 20,
             seed=chosen["seed"],
             save_strategy="steps",
             save_steps=chosen["save_steps"],
             logging_steps=chosen["save_steps"],
         ),
-        kept_runs.Steady(DataCollatorForLanguageModeling(tokenizer), chosen["seed"]),
+        kept_runs.Steady(DataCollatorForLanguageModeling(tokenizer, mlm_probability=chosen["masked"]), chosen["seed"]),
         [{"input_ids": row} for row in rows],
     )
     kept_runs.train(trainer, folder)
@@ -100,14 +101,8 @@ def with_head(settings: Settings, kept: Path) -> str:
     return str(folder / "model")
 
 
-class _HeadTrainer(Trainer):
-    """Trains the head of a masked model; the encoder, and the words' vectors with it, stay as they are."""
-
-    def __init__(self, model: Any, *rest: Any) -> None:
-        model.requires_grad_(False)
-        for name, parameter in model.named_parameters():
-            parameter.requires_grad_(not name.startswith(f"{model.base_model_prefix}."))
-        super().__init__(model, *rest)
+class _WordsTrainer(Trainer):
+    """Trains a masked model; its head is applied to masked places only."""
 
     def compute_loss(self, model: Any, inputs: dict[str, Any], *_: Any, **__: Any) -> Any:
         """Of the masked words."""

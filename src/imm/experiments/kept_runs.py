@@ -2,18 +2,17 @@
 
 import hashlib
 import json
-import logging
 import shutil
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from transformers import PrinterCallback
-from transformers.utils import logging as theirs
 
 from imm.files import write_whole
+from imm.language.huggingface.continuing import quietly, train
+
+__all__ = ["Steady", "common", "digest", "finish", "finished", "quietly", "train"]
 
 
 def digest(*parts: Any) -> str:
@@ -38,19 +37,6 @@ def finish(folder: Path, trainer: Any, figures: Mapping[str, Any]) -> dict[str, 
     for checkpoint in folder.glob("checkpoint-*"):
         shutil.rmtree(checkpoint)
     return result
-
-
-def train(trainer: Any, folder: Path) -> None:
-    """Trains, from the last checkpoint that is whole if there is one."""
-    trainer.remove_callback(PrinterCallback)  # standard output is the command's
-    whole = []
-    for checkpoint in folder.glob("checkpoint-*"):
-        if (checkpoint / "trainer_state.json").exists():  # the last file that is written
-            whole.append(checkpoint)
-        else:
-            shutil.rmtree(checkpoint)
-    last = max(whole, key=lambda each: int(each.name.partition("-")[2]), default=None)
-    trainer.train(resume_from_checkpoint=None if last is None else str(last))
 
 
 def common(folder: Path, **chosen: Any) -> dict[str, Any]:
@@ -79,17 +65,3 @@ class Steady:
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(int(digest(self._seed, rows)[:15], 16))
             return self._collate(features)
-
-
-@contextmanager
-def quietly() -> Iterator[None]:
-    """Without the bars and reports of transformers, which say that a head is new: it is meant to be."""
-    level, bars = theirs.get_verbosity(), theirs.is_progress_bar_enabled()
-    theirs.set_verbosity(logging.ERROR)
-    theirs.disable_progress_bar()
-    try:
-        yield
-    finally:
-        theirs.set_verbosity(level)
-        if bars:
-            theirs.enable_progress_bar()

@@ -72,7 +72,7 @@ STUDY = Study(
         "model": os.environ.get("IMM_GLUE_MODEL", "all-MiniLM-L6-v2"),
         "methods": ["none", "mlm", "imm-sampled", "imm-streaming"],
         # rows to train on, drawn anew in each restart, and how many of dev are judged at most: for two processors
-        "rows": {"CoLA": 2400, "MRPC": 640, "RTE": 640, "QNLI": 640},
+        "rows": {"CoLA": 1600, "MRPC": 480, "RTE": 480, "QNLI": 480},
         "judged": 2000,
         "length": 48,
         "epochs": 3,

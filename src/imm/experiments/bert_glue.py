@@ -97,7 +97,7 @@ STUDY = Study(
             "masked": 0.3,
             "learning_rate": 3e-4,
             "seed": 0,
-            "save_steps": 100,
+            "save_steps": 40,
         },
         "seed": 0,
         "runs": 3,

@@ -250,7 +250,7 @@ def test_a_bad_file_is_one_line(file, message, option, tmp_path, monkeypatch, ca
         (["--method", "x"], "method must be one of none, kn-noising"),
         (["--preset", "x"], "preset must be one of small, paper, authors-code, got 'x'"),
         (["--level", "x"], "level must be one of word, char, got 'x'"),
-        (["--model", "x"], "model must be one of lstm, transformer, got 'x'"),
+        (["--model", "x"], "--model is lstm, transformer, or a model of transformers"),
         (["--n-contexts", "0"], "n_contexts must be a whole number of at least 1, got 0"),
         (["--lam", "nan"], "lam must be finite and not negative, got nan"),
         (["--learning-rate", "-1"], "learning_rate must be finite and not negative, got -1.0"),

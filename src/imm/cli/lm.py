@@ -47,7 +47,10 @@ def train(
     ] = "small",
     level: Annotated[str, typer.Option(help="What is predicted: word or char.")] = "word",
     min_count: Annotated[int, typer.Option(help="Words that occur less often are <unk>.")] = 1,
-    model: Annotated[str | None, _setting("Model", "lstm or transformer.")] = None,
+    model: Annotated[
+        str | None,
+        _setting("Model", "lstm or transformer; or a model of transformers to fine-tune: its folder or name."),
+    ] = None,
     width: Annotated[int | None, _setting("Model", "Of embedding and layers.")] = None,
     layers: Annotated[int | None, _setting("Model", "How many.")] = None,
     heads: Annotated[int | None, _setting("Model", "Of the transformer's attention.")] = None,
@@ -126,6 +129,11 @@ def train(
         "table_mb": table_mb,
         "start_below": start_below,
     }
+    if model not in (None, "lstm", "transformer"):
+        ours = {"preset": preset != "small", "level": level != "word", "min_count": min_count != 1}
+        given = [name for name, used in {**ours, "tensorboard": tensorboard}.items() if used]
+        _fine_tune(changes, given, {"train": train, "valid": valid, "test": test}, ngram_text, out, as_json)
+        return
     settings = Settings.preset(preset, **{name: value for name, value in changes.items() if value is not None})
     if tensorboard:
         check_tensorboard()
@@ -150,6 +158,41 @@ def train(
     else:
         _table(settings, figures)
         typer.echo(f"Epoch {figures['best_epoch']} of {figures['epochs']} was best. Written to {out}")
+
+
+def _fine_tune(
+    changes: dict[str, Any],
+    given: list[str],
+    texts: dict[str, Path | None],
+    ngram_text: Path | None,
+    out: Path,
+    as_json: bool,
+) -> None:
+    """A model of transformers: options that only our own models have are refused."""
+    try:
+        from imm.language.huggingface import load_tokenizer
+        from imm.language.huggingface.fine_tuning import FineTuning, fine_tune
+
+        load_tokenizer(changes["model"])
+    except OSError as error:
+        raise OSError(f"--model is lstm, transformer, or a model of transformers; {error}") from None
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"--model is lstm, transformer, or a model of transformers, and for one the package {error.name} is needed:"
+            f" pip install 'imm[transformers]'; got {changes['model']!r}"
+        ) from None
+    chosen = {name: value for name, value in changes.items() if value is not None}
+    given += [name for name in chosen if name not in FineTuning.__dataclass_fields__]
+    if given:
+        option = f"--{given[0].replace('_', '-')}"
+        raise ValueError(f"{option} is for the models lstm and transformer, and has no meaning for {changes['model']}")
+    files = {name: path for name, path in texts.items() if path is not None}
+    figures = fine_tune(FineTuning(**chosen), files, ngram_text, out)
+    if as_json:
+        show({"model": changes["model"], **figures, "folder": str(out)}, as_json)
+    else:
+        show(figures, as_json)
+        typer.echo(f"Per token. The model is in {out / 'model'}")
 
 
 @app.command(name="eval")

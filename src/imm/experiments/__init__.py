@@ -1,6 +1,7 @@
 """Experiments: one module for each table or figure of the paper."""
 
 from imm.experiments import (
+    bert_glue,
     cartpole_velocities,
     counterexample,
     grid_heatmap,
@@ -8,6 +9,7 @@ from imm.experiments import (
     grid_reward,
     grid_rivals,
     grid_strength,
+    lm_low_data,
     logistic_accuracy,
     logistic_fixed_lambda,
     logistic_lambda,
@@ -38,6 +40,8 @@ STUDIES = (
     lstm_strength.STUDY,
     lstm_variants.STUDY,
     lstm_data.STUDY,
+    bert_glue.STUDY,
+    lm_low_data.STUDY,
     grid_heatmap.STUDY,
     grid_reward.STUDY,
     grid_quality.STUDY,

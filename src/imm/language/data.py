@@ -6,6 +6,7 @@ from pathlib import Path
 HOW_TO_GET = {
     "ptb": "Mikolov's Penn Treebank as ptb.train.txt, ptb.valid.txt and ptb.test.txt (the text is the LDC's)",
     "wikitext-2": "WikiText-2, word level, as train.txt, valid.txt and test.txt (CC BY-SA)",
+    "glue": "CoLA, MRPC, RTE and QNLI of GLUE as folders with train.tsv and dev.tsv",
     "tabular": "adult.csv.gz (UCI Adult, one-hot), credit_data.csv and fair.csv",
 }
 

@@ -7,7 +7,7 @@ pytest.importorskip("transformers")
 from torch.nn.functional import cross_entropy
 from transformers import DistilBertConfig, DistilBertForMaskedLM, Trainer
 
-from imm.language.huggingface import IMMTrainer, Masked, MaskingCollator, Rows, TaskWithMaskedLM, head
+from imm.language.huggingface import IMMTrainer, Masked, MaskingCollator, Rows, TaskWithMaskedLM, head, masked_loss
 from tests.language.huggingface import tiny
 
 MASK, SPECIAL = 4, [0, 1, 2, 3, 4]
@@ -186,3 +186,10 @@ def test_a_row_without_words_is_trained_plainly(tmp_path, matching):
     found = [record["matching"] for record in made.state.log_history if "matching" in record]
     assert found[0] == 0
     assert found[1] > 0
+
+
+def test_the_loss_of_masked_words_is_the_models_own_and_zero_without_any():
+    model, words = tiny.bert().eval(), torch.tensor([[-100, 7, -100, -100], [-100, -100, 9, -100]])
+    ids, more = torch.tensor([[2, 4, 9, 3], [2, 6, 4, 3]]), {"attention_mask": torch.ones(2, 4)}
+    torch.testing.assert_close(masked_loss(model, ids, words, **more), model(ids, labels=words, **more).loss)
+    assert masked_loss(model, ids, torch.full_like(words, -100), **more) == 0

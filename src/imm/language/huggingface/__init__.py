@@ -4,11 +4,12 @@ from imm.language.huggingface.config import IMMConfig
 from imm.language.huggingface.head import evaluating, head
 from imm.language.huggingface.index import Index, log_q_at
 from imm.language.huggingface.loading import load_model, load_tokenizer, model_words
-from imm.language.huggingface.masked import MaskingCollator, TaskWithMaskedLM
+from imm.language.huggingface.masked import MaskingCollator, TaskWithMaskedLM, masked_loss
 from imm.language.huggingface.passes import exact_loss, sampled_backward
 from imm.language.huggingface.places import Places, Rows, choose, find_places
 from imm.language.huggingface.reading import Causal, Masked
 from imm.language.huggingface.running import Codes, streaming_loss
+from imm.language.huggingface.stream import cut, log_likelihoods
 from imm.language.huggingface.targets import (
     ShortContextModel,
     fit_token_ngram,
@@ -34,6 +35,7 @@ __all__ = [
     "TaskWithMaskedLM",
     "Together",
     "choose",
+    "cut",
     "evaluating",
     "exact_loss",
     "find_places",
@@ -41,7 +43,9 @@ __all__ = [
     "head",
     "load_model",
     "load_tokenizer",
+    "log_likelihoods",
     "log_q_at",
+    "masked_loss",
     "model_words",
     "read_token_arpa",
     "sampled_backward",

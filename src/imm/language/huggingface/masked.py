@@ -4,8 +4,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 from transformers import DataCollatorForLanguageModeling, DataCollatorWithPadding
 from transformers.utils import ModelOutput
+
+from imm.language.huggingface.head import head
+from imm.language.huggingface.reading import IGNORED
 
 
 @dataclass
@@ -81,8 +85,27 @@ class TaskWithMaskedLM(nn.Module):
         task = self.task(input_ids=input_ids, labels=labels, **more)
         if not self.training or masked_input_ids is None:
             return TaskWithMaskedLMOutput(task.loss, task.logits)
-        words = self.masked(input_ids=masked_input_ids, labels=masked_words, **more)
-        return TaskWithMaskedLMOutput(task.loss + words.loss, task.logits, task.loss.detach(), words.loss.detach())
+        assert masked_words is not None
+        words = masked_loss(self.masked, masked_input_ids, masked_words, **more)
+        return TaskWithMaskedLMOutput(task.loss + words, task.logits, task.loss.detach(), words.detach())
+
+
+def masked_loss(model: Any, input_ids: Tensor, words: Tensor, **more: Any) -> Tensor:
+    """The mean cross-entropy of masked words; 0 where there is none.
+
+    What ``model(input_ids=…, labels=words).loss`` is, but the head, which costs as much as a small encoder, is applied
+    to the masked places only.
+
+    Args:
+        model: for masked words.
+        input_ids: the text with masks, ``[rows, length]``.
+        words: what they hide, -100 elsewhere, ``[rows, length]``.
+        more: what the encoder takes besides.
+    """
+    hidden = model.base_model(input_ids=input_ids, **more).last_hidden_state
+    here = words != IGNORED
+    total = cross_entropy(head(model, hidden[here]), words[here], reduction="sum")
+    return total / here.sum().clamp(min=1)
 
 
 def _once(_module: nn.Module, state: dict[str, Tensor], _prefix: str, _metadata: Any) -> None:

@@ -1,0 +1,67 @@
+"""Hugging Face training runs that are kept: they continue after an interruption, and are done once."""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from imm.files import write_whole
+from imm.language.huggingface.continuing import quietly, train
+
+__all__ = ["Steady", "common", "digest", "finish", "finished", "quietly", "train"]
+
+
+def digest(*parts: Any) -> str:
+    """A short name for what decides a run."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """The figures of a run that is over; None if it is not."""
+    try:
+        found: dict[str, Any] = json.loads((folder / "result.json").read_text())
+    except (FileNotFoundError, ValueError):
+        return None
+    return found
+
+
+def finish(folder: Path, trainer: Any, figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes a run's figures and what it logged; its checkpoints are not needed any more."""
+    log = [{k: v for k, v in record.items() if isinstance(v, int | float)} for record in trainer.state.log_history]
+    result = {**figures, "log": log}
+    write_whole(folder / "result.json", json.dumps(result, indent=1) + "\n")
+    for checkpoint in folder.glob("checkpoint-*"):
+        shutil.rmtree(checkpoint)
+    return result
+
+
+def common(folder: Path, **chosen: Any) -> dict[str, Any]:
+    """Arguments of every run here: quiet, one checkpoint."""
+    quiet = {"report_to": [], "disable_tqdm": True, "save_total_limit": 1}
+    return {"output_dir": str(folder), "dataloader_pin_memory": torch.cuda.is_available(), **quiet, **chosen}
+
+
+class Steady:
+    """A collator whose random masks depend on the batch's rows and a seed alone.
+
+    The trainer draws a batch ahead, so that with the global generator a run that continues would have other masks; and
+    arms that draw more or less besides would have others than each other.
+
+    Args:
+        collate: the collator.
+        seed: of the run.
+    """
+
+    def __init__(self, collate: Callable[[list[dict[str, Any]]], Any], seed: int) -> None:
+        self._collate, self._seed = collate, seed
+
+    def __call__(self, features: list[dict[str, Any]]) -> Any:
+        """The batch."""
+        rows = [list(map(int, row["input_ids"])) for row in features]
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(int(digest(self._seed, rows)[:15], 16))
+            return self._collate(features)

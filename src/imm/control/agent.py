@@ -43,7 +43,8 @@ class IMMReinforce:
         seed: of the environment and of the actions.
 
     Example:
-        >>> import gymnasium, imm.control
+        >>> import gymnasium
+        >>> from imm.control import PolicyMatching
         >>> env = gymnasium.make("imm/ToroidalGrid-v0", height=3, width=3)
         >>> class Table(nn.Module):
         ...     def __init__(self):

@@ -2,5 +2,10 @@
 
 from importlib.util import find_spec
 
-NEED_TRANSFORMERS = ["src/imm/language/huggingface/*", "tests/language/huggingface/tiny.py"]
+NEED_TRANSFORMERS = [
+    "src/imm/language/huggingface/*",
+    "src/imm/experiments/glue*",
+    "src/imm/experiments/low_data.py",
+    "tests/language/huggingface/tiny.py",
+]
 collect_ignore_glob = [] if find_spec("transformers") else NEED_TRANSFORMERS

@@ -6,8 +6,6 @@ median over rounds, in seconds of the processor, for trainings of 200 epochs (a 
 costs the same). ``walkers``: steps per second of many grids at once over a single Gymnasium environment.
 """
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -15,10 +13,10 @@ from collections.abc import Callable
 import numpy as np
 import torch
 from rich.console import Console
-from rich.table import Table
 from torch import Tensor, nn
 from torch.distributions import Categorical
 
+from benchmarks import printing
 from imm.control import ACTIONS, Grid, Problem, Recipe, Walkers, landscape, train
 from imm.targets.pomdp import PomdpPolicy, fast_informed_bound
 
@@ -98,18 +96,8 @@ def walkers(n: int = 10_000, steps: int = 100) -> dict[str, float]:
     return {"walkers_steps_per_s": 1 / together, "walkers_over_single": alone / together}
 
 
-def table(figures: dict[str, float]) -> Table:
-    out = Table("measurement", "figure", "at least", title="imm: control")
-    for name, figure in figures.items():
-        bound = BOUNDS.get(name)
-        style = None if bound is None else "green" if figure >= bound else "red"
-        out.add_row(name.replace("_", " "), f"{figure:.4g}", "" if bound is None else f"{bound:g}", style=style)
-    return out
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print a flat object, name to figure")
+    parser = printing.options(__doc__)
     parser.add_argument("--runs", type=int, default=300)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--epochs", type=int, default=20, help="how many are timed")
@@ -118,10 +106,7 @@ def main() -> None:
     torch.manual_seed(0)
     with Console(stderr=True).status("starting") as status:
         figures = trainings(given.runs, given.rounds, given.epochs, status.update) | walkers()
-    if given.json:
-        print(json.dumps(figures, indent=2))
-    else:
-        Console().print(table(figures))
+    printing.show("control", figures, given.json, at_least=BOUNDS)
 
 
 if __name__ == "__main__":

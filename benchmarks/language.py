@@ -11,7 +11,6 @@ Without the Penn Treebank (IMM_DATA) a drawn text stands in.
 """
 
 import argparse
-import json
 import statistics
 import subprocess
 import sys
@@ -20,9 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import large_text, ngram
+from benchmarks import large_text, ngram, printing
 from benchmarks.memory import resident
 from benchmarks.speed import seconds
 from imm.language import Run, Settings, Texts, data_file
@@ -106,20 +104,8 @@ def peaks(width: int, progress: Progress) -> dict[str, float]:
     return figures
 
 
-def table(figures: dict[str, float]) -> Table:
-    out = Table("measurement", "figure", "bound", title="imm: language models")
-    for name, figure in figures.items():
-        most, least = BOUNDS.get(name), ngram.BOUNDS.get(name)
-        kept = (most is None or figure <= most) and (least is None or figure >= least)
-        bound = f"at most {most:g}" if most else f"at least {least:g}" if least else ""
-        style = None if not bound else "green" if kept else "red"
-        out.add_row(name.replace("_", " "), f"{figure:.4g}", bound, style=style)
-    return out
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print a flat object, name to figure")
+    parser = printing.options(__doc__)
     parser.add_argument("--width", type=int, default=650)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--millions", type=int, default=50, help="tokens of the large text; 0 leaves it out")
@@ -134,10 +120,7 @@ def main() -> None:
         figures |= steps(given.width, given.rounds, status.update, console.print)
         figures |= peaks(given.width, status.update)
         figures |= ngram.measure(status.update, console.print, given.millions)
-    if given.json:
-        print(json.dumps(figures, indent=2))
-    else:
-        Console().print(table(figures))
+    printing.show("language models", figures, given.json, BOUNDS, ngram.BOUNDS)
 
 
 if __name__ == "__main__":

@@ -11,9 +11,7 @@ Without the Penn Treebank (IMM_DATA) a drawn stream of the same length stands in
 is not installed (``pip install '.[bench]'``), and ``lmplz``, is left out, with a word.
 """
 
-import argparse
 import importlib.util
-import json
 import shutil
 import statistics
 import tempfile
@@ -24,9 +22,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks import large_text
+from benchmarks import large_text, printing
 from benchmarks.problem import tokens as drawn
 from benchmarks.speed import seconds
 from imm.language import Vocabulary, data_file, encode, fit_ngram
@@ -138,15 +135,6 @@ def kenlm_rows(model: Ngram, words: list[str], short: Tokens) -> float:
     return took
 
 
-def table(figures: dict[str, float]) -> Table:
-    out = Table("measurement", "figure", "at least", title="imm: n-grams")
-    for name, figure in figures.items():
-        bound = BOUNDS.get(name)
-        style = None if bound is None else "green" if figure >= bound else "red"
-        out.add_row(name.replace("_", " "), f"{figure:.4g}", "" if bound is None else f"{bound:g}", style=style)
-    return out
-
-
 def measure(progress: Progress, say: Progress, millions: int) -> dict[str, float]:
     torch.set_num_threads(1)
     words, train, valid = corpus(say)
@@ -162,17 +150,13 @@ def measure(progress: Progress, say: Progress, millions: int) -> dict[str, float
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print a flat object, name to figure")
+    parser = printing.options(__doc__)
     parser.add_argument("--millions", type=int, default=50, help="tokens of the large text; 0 leaves it out")
     given = parser.parse_args()
     console = Console(stderr=True)
     with console.status("starting") as status:
         figures = measure(status.update, console.print, given.millions)
-    if given.json:
-        print(json.dumps(figures, indent=2))
-    else:
-        Console().print(table(figures))
+    printing.show("n-grams", figures, given.json, at_least=BOUNDS)
 
 
 if __name__ == "__main__":

@@ -10,8 +10,6 @@ fitted on 5,000 rows, sees five (over 20 features for trees and for 10,000 rows)
 - ``lightgbm_imm_over_plain_N``: boosted trees with IMM, eight contexts, over the same without.
 """
 
-import argparse
-import json
 import statistics
 import time
 from collections.abc import Callable
@@ -20,11 +18,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from rich.console import Console
-from rich.table import Table
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks import printing
 from imm.tabular import IMMClassifier
 
 BOUNDS = {"fit_over_logistic_300": 10.0, "fit_over_logistic_3000": 10.0}
@@ -110,27 +108,14 @@ def trees(progress: Progress, rounds: int) -> dict[str, float]:
     return figures
 
 
-def table(figures: dict[str, float]) -> Table:
-    out = Table("measurement", "figure", "at most", title="imm: tables")
-    for name, figure in figures.items():
-        bound = BOUNDS.get(name)
-        style = None if bound is None else "green" if figure <= bound else "red"
-        out.add_row(name.replace("_", " "), f"{figure:.3g}", "" if bound is None else f"{bound:g}", style=style)
-    return out
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print a flat object, name to figure")
+    parser = printing.options(__doc__)
     parser.add_argument("--rounds", type=int, default=9)
     given = parser.parse_args()
     torch.set_num_threads(1)
     with Console(stderr=True).status("starting") as status:
         figures = linear(status.update, given.rounds) | trees(status.update, given.rounds) | neighbors(status.update)
-    if given.json:
-        print(json.dumps(figures, indent=2))
-    else:
-        Console().print(table(figures))
+    printing.show("tables", figures, given.json, BOUNDS)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,6 @@ so narrow (``--width``) that what is as large as the vocabulary weighs most.
 
 import argparse
 import gc
-import json
 import os
 import statistics
 import subprocess
@@ -24,8 +23,8 @@ from typing import Any
 import torch
 import transformers
 from rich.console import Console
-from rich.table import Table
 
+from benchmarks import printing
 from benchmarks.memory import resident
 from imm.language.huggingface import IMMConfig, IMMTrainer
 from imm.targets import Ngram
@@ -150,18 +149,8 @@ def peaks(model: str, width: int, progress: Any) -> dict[str, float]:
     return figures
 
 
-def table(figures: dict[str, float]) -> Table:
-    out = Table("measurement", "figure", "bound", title="imm: Hugging Face training runs")
-    for name, figure in figures.items():
-        most = BOUNDS.get(name)
-        style = None if most is None else "green" if figure <= most else "red"
-        out.add_row(name.replace("_", " "), f"{figure:.4g}", f"at most {most:g}" if most else "", style=style)
-    return out
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--json", action="store_true", help="print a flat object, name to figure")
+    parser = printing.options(__doc__)
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--peak", nargs=2, metavar=("MODEL", "KIND"), help=argparse.SUPPRESS)
@@ -175,10 +164,7 @@ def main() -> None:
         for model in MODELS:
             figures |= peaks(model, given.width, status.update)
             figures |= steps(model, given.width, given.rounds, status.update)
-    if given.json:
-        print(json.dumps(figures, indent=2))
-    else:
-        Console().print(table(figures))
+    printing.show("Hugging Face training runs", figures, given.json, BOUNDS)
 
 
 if __name__ == "__main__":

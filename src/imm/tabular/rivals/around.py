@@ -1,5 +1,6 @@
 """Full models around a full model: what rivals change of its problem before it is trained."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,11 +12,8 @@ from imm.tabular.training import Scaling
 
 
 @dataclass(frozen=True)
-class Noised:
-    """``mean cross-entropy((1 - ratio) y + ratio P̂, Q) + ½ l2 |w|² / n`` with ``ratio = λ/(1+λ)``   (Eq. noising).
-
-    It is ``1 / (1 + λ)`` times the objective of reverse KD with ``1 + λ`` times the penalty.
-    """
+class Around(ABC):
+    """A full model that makes another problem of the one it is given; penalties and folds are the inner model's."""
 
     inner: Trainer
 
@@ -27,6 +25,18 @@ class Noised:
     def folds(self, n: int) -> tuple[int, int]:
         """The inner model's."""
         return self.inner.folds(n)
+
+    @abstractmethod
+    def prepare(self, problem: Problem, seed: int) -> Solver:
+        """A solver of the other problem."""
+
+
+@dataclass(frozen=True)
+class Noised(Around):
+    """``mean cross-entropy((1 - ratio) y + ratio P̂, Q) + ½ l2 |w|² / n`` with ``ratio = λ/(1+λ)``   (Eq. noising).
+
+    It is ``1 / (1 + λ)`` times the objective of reverse KD with ``1 + λ`` times the penalty.
+    """
 
     def prepare(self, problem: Problem, seed: int) -> Solver:
         """The inner model's solver, its penalty scaled."""
@@ -42,7 +52,7 @@ class _Scaled:
 
 
 @dataclass(frozen=True)
-class Added:
+class Added(Around):
     """A full model that is added to scores given in the last columns; they have no weights of their own.
 
     The strength is how many times harder than the others a linear model's short weights are pulled to 0: short
@@ -54,18 +64,8 @@ class Added:
         standardize: whether the other columns are scaled here; the given scores must not be.
     """
 
-    inner: Trainer
     n_scores: int
     standardize: bool
-
-    @property
-    def l2s(self) -> tuple[float, ...]:
-        """The inner model's."""
-        return self.inner.l2s
-
-    def folds(self, n: int) -> tuple[int, int]:
-        """The inner model's."""
-        return self.inner.folds(n)
 
     def prepare(self, problem: Problem, seed: int) -> Solver:
         """A solver that makes the inner one's problem for each strength when it is asked for."""

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.linear_model import Ridge
 
 from imm.tabular.boosting import Trees
-from imm.tabular.problem import Fitted, Problem, Solver, Trainer
+from imm.tabular.problem import Fitted, Problem, Solver
+from imm.tabular.rivals.around import Around
 from imm.tabular.rivals.methods import Method, Predictor, trained
 from imm.tabular.rivals.table import Table
 from imm.tabular.rows import Array, distinct
@@ -42,7 +43,7 @@ def _together(rows: Table, setup: Setup, impute: bool) -> Predictor:
 
 
 @dataclass(frozen=True)
-class Pooled:
+class Pooled(Around):
     """A full model that is trained on new and old rows together; the strength is an old row's weight.
 
     Args:
@@ -54,21 +55,11 @@ class Pooled:
         standardize: whether columns are scaled here, as the new rows are.
     """
 
-    inner: Trainer
     short: Array
     y: Array
     weight: Array
     impute: bool
     standardize: bool
-
-    @property
-    def l2s(self) -> tuple[float, ...]:
-        """The inner model's."""
-        return self.inner.l2s
-
-    def folds(self, n: int) -> tuple[int, int]:
-        """The inner model's."""
-        return self.inner.folds(n)
 
     def prepare(self, problem: Problem, seed: int) -> Solver:
         """A solver that makes the inner one's problem for each weight when it is asked for."""

@@ -1,10 +1,11 @@
 """The language studies on a tiny drawn text; the real one is not needed."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from imm.experiments import lstm, lstm_bigram, lstm_perplexity, reproduce
+from imm.experiments import lstm, lstm_bigram, lstm_data, lstm_perplexity, lstm_variants, reproduce
 from imm.language import Run
 from imm.language.data import data_file
 from tests.language import tiny
@@ -56,6 +57,15 @@ def test_the_best_restart_is_chosen_on_valid_and_reported_on_test():
     test = next(row for row in lstm_perplexity.summarise(rows) if row["split"] == "test")
     assert (test["value"], test["mean_of_restarts"], test["runs"]) == (95.0, 92.5, 2)
     assert test["deviation"] == pytest.approx(5 / 2**0.5)
+
+
+def test_studies_use_the_strengths_that_were_best():
+    rows = json.loads((Path(__file__).parents[2] / "results" / "lstm-strength" / "result.json").read_text())["rows"]
+    best = {}
+    for row in sorted(rows, key=lambda row: -row["mean"]):
+        best[row["method"]] = row["strength"]
+    assert lstm_data.STUDY.settings["strengths"] == best
+    assert lstm_variants.STUDY.settings["strength"] == best["imm-streaming"]
 
 
 def test_interpolation_is_as_good_as_either_model_on_valid(tmp_path):

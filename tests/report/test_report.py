@@ -46,6 +46,15 @@ def test_a_mean_outside_its_percentiles_still_draws():
     draw(skewed, FIGURE)
 
 
+def test_a_long_title_stays_inside_the_figure():
+    canvas = draw({**RESULT, "title": "a long title " * 12}, FIGURE)
+    width = canvas.get_figwidth() * canvas.dpi
+    (title,) = canvas.texts
+    box = title.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= width
+
+
 def test_page_is_self_contained_and_escapes(tmp_path):
     write_whole(tmp_path / "toy" / "result.json", json.dumps(RESULT))
     write_all(RESULT, STUDY, tmp_path / "toy")

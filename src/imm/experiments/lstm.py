@@ -29,10 +29,10 @@ TRAINING = {
     "lifetime": 30.0,
     # fraction of the text: epochs, the epoch from which the learning rate is halved after each, dropout
     "schedule": {
-        "0.05": [20, 12, 0.5],
-        "0.1": [12, 8, 0.5],
-        "0.25": [10, 6, 0.5],
-        "1.0": [10, 6, 0.3],
+        "0.05": [12, 8, 0.5],
+        "0.1": [10, 6, 0.5],
+        "0.25": [6, 4, 0.5],
+        "1.0": [4, 2, 0.3],
     },
 }
 """What the language studies share."""
@@ -62,6 +62,14 @@ def texts(fraction: float, recount: bool, judged: int | None) -> "Texts":
     assert whole.test is not None
     whole = replace(whole, valid=whole.valid[:judged], test=whole.test[:judged])
     return whole if fraction == 1 else whole.first(fraction, recount)
+
+
+def bigram_alone(text: "Texts") -> dict[str, float]:
+    """The restricted model's own perplexity on train, valid and test."""
+    from imm.targets.ngram import evaluate
+
+    parts = {"train": text.train, "valid": text.valid, "test": text.test}
+    return {split: evaluate(text.bigram, [tokens]).perplexity for split, tokens in parts.items()}
 
 
 def train(settings: Settings, piece: Row, kept: Path) -> "Trained":

@@ -2,14 +2,10 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from imm.experiments.lstm import QUICK, TRAINING
 from imm.experiments.lstm_perplexity import STUDY as PERPLEXITY
 from imm.experiments.study import Row, Settings, Study
-
-if TYPE_CHECKING:
-    from imm.language import Texts
 
 SPLITS = ("train", "valid", "test")
 
@@ -22,25 +18,15 @@ def pieces(settings: Settings) -> list[Row]:
 
 def run(settings: Settings, piece: Row, kept: Path) -> Sequence[Row]:
     """One method on the three parts of the text."""
-    from imm.experiments.lstm import texts, train
+    from imm.experiments.lstm import bigram_alone, texts, train
 
+    fraction = settings["fraction"]
     if piece["method"] == "kneser-ney":
-        text = texts(settings["fraction"], True, settings["judged"])
-        return _kneser_ney(text, settings["fraction"])
-    cell = {**piece, "fraction": settings["fraction"], "recount": True, "restart": 0}
-    induced = train(settings, cell, kept).induced()
-    head = {"method": piece["method"], "width": settings["width"]}
-    return [{**head, "split": split, "value": value} for split, value in induced.items()]
-
-
-def _kneser_ney(text: "Texts", fraction: float) -> list[Row]:
-    from imm.targets.ngram import evaluate
-
-    found = [evaluate(text.bigram, [tokens]) for tokens in (text.train, text.valid, text.test)]
-    return [
-        {"method": "kneser-ney", "fraction": fraction, "split": split, "value": each.perplexity}
-        for split, each in zip(SPLITS, found, strict=True)
-    ]
+        head, found = {"fraction": fraction}, bigram_alone(texts(fraction, True, settings["judged"]))
+    else:
+        head = {"width": settings["width"]}
+        found = train(settings, {**piece, "fraction": fraction, "recount": True, "restart": 0}, kept).induced()
+    return [{"method": piece["method"], **head, "split": split, "value": value} for split, value in found.items()]
 
 
 # Table simple_experiment

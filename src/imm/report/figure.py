@@ -1,6 +1,7 @@
 """A result as a figure."""
 
 import itertools
+import textwrap
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,9 +22,13 @@ COLOURS = {
     "imm-streaming": "#2e7d32",
     "imm-sampled": "#00897b",
     "kn-noising": "#d98e04",
+    "kneser-ney": "#555555",
     "reverse-kd": "#7b3fa0",
 }
 """The paper's where it names them: maroon without IMM, green with it."""
+
+LETTERS = 15
+"""Of a title, to an inch."""
 
 
 def draw(result: Mapping[str, Any], figure: Figure) -> Canvas:
@@ -47,7 +52,8 @@ def draw(result: Mapping[str, Any], figure: Figure) -> Canvas:
         if panel is not None:
             axes.set_title(panel, fontsize=10)
         axes.grid(alpha=0.3)
-    canvas.suptitle(f"{result['title']}\n{figure.note}", fontsize=9)
+    title = textwrap.fill(result["title"], int(LETTERS * canvas.get_figwidth()))
+    canvas.suptitle(f"{title}\n{figure.note}", fontsize=9)
     return canvas
 
 

@@ -154,7 +154,9 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         if not used.all():
             x, y, weight = x[used], y[used], weight[used]
             values = None if values is None else values[used]
-        same = distinct(x, y, also=values)  # the order, and so the folds, are the same whatever the old model says
+        # A model's answers follow from x, and to equal rows may differ by rounding; those of a column are its own. The
+        # order, and so the folds, are the same whatever the old model says.
+        same = distinct(x, y, also=values if source is not None and source.kind == "column" else None)
         order = same.first
         if len(order) < len(x) or len(x) <= ENOUGH:  # else a large table would be copied for nothing
             weight = same.total(weight)

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -125,9 +126,86 @@ def test_rows_that_cannot_be_predicted_for(done, tmp_path, change, message, monk
     assert not (tmp_path / "p.csv").exists()
 
 
-def test_predicting_with_what_is_no_model(tmp_path, monkeypatch, capsys):
-    assert run_main(monkeypatch, "predict", str(tmp_path), "x.csv") == 2
-    assert "is not what `imm fit` wrote" in capsys.readouterr().err
+@pytest.mark.parametrize("name", ["", "new.csv", "nothing"])
+def test_predicting_with_what_is_no_model(tmp_path, name, monkeypatch, capsys):
+    write_people(tmp_path)
+    assert run_main(monkeypatch, "predict", str(tmp_path / name), "x.csv") == 2
+    error = capsys.readouterr().err
+    assert "is not what `imm fit` wrote" in error
+    assert error.count("\n") == 1
+
+
+def without(key):
+    return lambda text: json.dumps({name: value for name, value in json.loads(text).items() if name != key})
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("columns.json", lambda _: "[]", "columns.json is damaged"),
+        ("columns.json", lambda text: text[:100], "columns.json is damaged"),
+        ("columns.json", without("label"), "columns.json is damaged (KeyError 'label'): fit the model again"),
+        ("columns.json", without("format"), "has format None; this version of imm reads format 1"),
+        ("columns.json", lambda text: text.replace('"median"', '"middle"'), "columns.json is damaged (TypeError"),
+        ("columns.json", lambda text: text.replace('"income"', '"wage"', 1), "its columns do not make its features"),
+        ("model/model.json", lambda _: "[]", "model is damaged"),
+        ("model/model.json", without("estimator"), "model is damaged (KeyError 'estimator'): fit the model again"),
+        ("model/model.safetensors", lambda text: text[:20], "model is damaged"),
+        ("model/model.safetensors", lambda text: text.replace("fit.bias", "fit.boas"), "is damaged (KeyError 'bias')"),
+    ],
+)
+def test_predicting_with_a_damaged_model(done, tmp_path, name, change, message, monkeypatch, capsys):
+    command = predict_with(done, tmp_path, people(3, 5))
+    shutil.copytree(done[0] / "out", tmp_path / "out")
+    broken = tmp_path / "out" / name
+    broken.write_text(change(broken.read_text(encoding="latin-1")), encoding="latin-1")
+    command[1] = str(tmp_path / "out")
+    assert run_main(monkeypatch, *command) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "p.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("rows.csv", "is the table itself and would be lost; name another file"),
+        (".", "is a folder; name a file"),
+        ("rows.csv/p.csv", "cannot be written"),
+    ],
+)
+def test_predictions_go_where_a_file_may_be(done, tmp_path, out, message, monkeypatch, capsys):
+    command = predict_with(done, tmp_path, people(3, 5))
+    rows = (tmp_path / "rows.csv").read_bytes()
+    assert run_main(monkeypatch, *command[:-1], str(tmp_path / out)) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"rows.csv": rows}
+
+
+def test_where_nothing_can_be_written_is_said_before_the_work(tmp_path, monkeypatch, capsys):
+    new, old = write_people(tmp_path)
+    monkeypatch.setattr("imm.tabular.fitting.evaluate", lambda *_: pytest.fail("it had begun"))
+    code = run_main(monkeypatch, "fit", str(new), "--label", "y", "--old-data", str(old), "--out", f"{old}/out")
+    assert code == 2
+    error = capsys.readouterr().err
+    assert f"{old}/out cannot be written, {old} takes no file: Not a directory; name another place" in error
+    assert error.count("\n") == 1
+
+
+def test_names_with_brackets_and_blanks(tmp_path, monkeypatch):
+    """Brackets are markup to the library that prints the table, and blanks part words in a shell."""
+    monkeypatch.chdir(tmp_path)
+    days = pl.Series([f"0{1 + i % 9}/0{1 + i % 7}/2024" for i in range(60)])
+    people(60, 0).with_columns(days.alias("day [/d]")).write_csv("new.csv")
+    people(200, 1).select("age", "y").write_csv("old.csv")
+    printed = runner.invoke(app, ["fit", "new.csv", "--label", "y", "--old-data", "old.csv", "--out", "my model"])
+    assert printed.exit_code == 0, printed.output
+    assert "Note: day [/d]: read as month/day/year" in printed.stdout
+    assert "imm predict 'my model' more.csv" in printed.stdout
+    assert "imm predict &#39;my model&#39; more.csv" in (tmp_path / "my model" / "report.html").read_text()
 
 
 NEW = people(60, 0)

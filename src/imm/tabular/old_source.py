@@ -97,7 +97,7 @@ class OldOnnx:
         _check_names(frame, self.features, "--old-features")
         numbers = [as_numbers(frame, name) for name in self.features]
         x = np.column_stack([column.to_numpy().astype(np.float64) for column in numbers])
-        session = _session(self.path)
+        session = Onnx(self.path)
         expects = getattr(session, "n_features_in_", len(self.features))
         if expects != len(self.features):
             raise ValueError(f"{self.path} sees {expects} columns, but --old-features names {len(self.features)}")
@@ -188,16 +188,6 @@ def shared_columns(new: Frame, old: Frame, usable: Sequence[Column], label: str)
 def number_task(label: Label) -> Task:
     """The task with class numbers as labels, as models are trained here."""
     return label.task if label.classes is None else Classification(np.arange(len(label.classes)))
-
-
-def _session(path: Path) -> Onnx:
-    try:
-        return Onnx(path)
-    except (FileNotFoundError, ImportError):
-        raise
-    except Exception as error:  # onnxruntime has many kinds, none of them public
-        reason = str(error).strip().partition("\n")[0]
-        raise ValueError(f"{path} is not an ONNX model that can be read: {reason}") from None
 
 
 def _check_names(frame: Frame, names: Sequence[str], option: str) -> None:

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from imm.strength import Linear as Schedule
 from imm.tabular.choosing import Choice
-from imm.tabular.columns import column_numbers, table_names
+from imm.tabular.columns import column_numbers, table_names, take
 from imm.tabular.engines import engine_for
 from imm.tabular.induced import Diagnostic, distance, induced_at
 from imm.tabular.linear import LinearFit
@@ -201,11 +201,15 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         setup, width = self._setup, len(self.short_features_)
         if not width:
             raise ValueError("there is no induced model to ask: which columns are short was not said")
+        names = table_names(short)
+        if names is not None and hasattr(self, "feature_names_in_"):
+            own = self.feature_names_in_[self.short_features_]
+            short = take(short, column_numbers(own, short, names, len(names)))
         values = np.asarray(short, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != width:
             raise ValueError(f"short must be a table with the {width} short columns, got shape {values.shape}")
         if X is not None:
-            rows = np.asarray(X, dtype=np.float64)
+            rows = validate_data(self, X, dtype=np.float64, reset=False)
             weight = np.ones(len(rows))
         elif self._data is not None:
             rows, weight = np.asarray(self._data.x, dtype=np.float64), self._data.weight

@@ -228,7 +228,12 @@ OLD = people(200, 1).select("age", "home", "y")
         (NEW.with_columns(y="income").drop_nulls(), OLD, [], "looks continuous"),
         (NEW.with_columns(y=pl.when(pl.col("age") > 60).then(None).otherwise("y")), OLD, [], "label 'y' is missing in"),
         (NEW, OLD.drop("y"), [], "old.csv has no column 'y' (--label); it has age, home"),
-        (NEW, OLD.filter(pl.col("y") == "no"), [], "old.csv has no row with 'y' = 'yes', but the new rows have"),
+        (
+            NEW,
+            OLD.filter(pl.col("y") == "no"),
+            [],
+            "old.csv has no row with 'y' = 'yes', but the new rows have; it has no",
+        ),
         (NEW[:10], OLD, [], "new.csv has 10 rows; at least 20 are needed"),
         (
             NEW.with_columns(income=pl.Series(["1.5"] * 3 + [str(i) for i in range(56)] + ["much"])),
@@ -244,6 +249,7 @@ OLD = people(200, 1).select("age", "home", "y")
         (NEW, None, ["--old-score", "points"], "has no column 'points' (--old-score)"),
         (NEW, None, ["--old-score", "y"], "--old-score names the label 'y'"),
         (NEW, None, ["--old-score", "score", "--old-features", "agee"], "has no column 'agee' (--old-features)"),
+        (NEW, None, ["--old-score", "score", "--old-features", "score"], "--old-features names the old score 'score'"),
         (NEW, None, ["--old-model", "m.onnx"], "--old-model needs --old-features"),
         (NEW, None, ["--old-model", "m.onnx", "--old-features", "home"], " in line 2 of new.csv is not a number"),
         (NEW, None, ["--old-model", "m.onnx", "--old-features", "age"], "there is no such file"),
@@ -327,6 +333,17 @@ def test_a_column_of_scores(tmp_path, monkeypatch):
     assert right["splits"]["old-only"]["log-loss"] < record["splits"]["old-only"]["log-loss"]
 
 
+def test_new_rows_among_the_old_ones_and_labels_of_their_own_are_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    new = people(60, 0)
+    new.write_csv("new.csv")
+    other = people(20, 2).with_columns(y=pl.lit("maybe"))
+    pl.concat([people(200, 1), new, other]).select("age", "home", "y").write_csv("old.csv")
+    record = fit_json("new.csv", "--label", "y", "--old-data", "old.csv")
+    assert record["notes"][0].startswith("60 of the 60 new rows stand in old.csv too: the old model has seen")
+    assert record["old"].endswith("fitted on 260 rows of old.csv, 20 with other labels left out")
+
+
 def test_the_old_model_can_be_kept_and_rivals_compared(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_people(tmp_path)
@@ -352,8 +369,10 @@ def test_the_old_model_can_be_kept_and_rivals_compared(tmp_path, monkeypatch):
 def test_regression(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_people(tmp_path, regression=True)
-    record = fit_json("new.csv", "--label", "y", "--old-data", "old.csv", "--task", "regression")
+    record = fit_json("new.csv", "--label", "y", "--old-data", "old.csv", "--task", "regression", "--rivals")
     assert [row["metric"] for row in record["rows"][:2]] == ["RMSE", "R²"]
+    assert set(record["splits"]) >= {"full-only", "reverse-kd", "imm"}
+    assert "label-smoothing" not in record["splits"]  # which values do not have
     more = people(50, 3, regression=True)
     more.write_csv("more.csv")
     assert runner.invoke(app, ["predict", "imm-fit", "more.csv", "--out", "p.csv"]).exit_code == 0

@@ -16,6 +16,7 @@ from imm.tabular.evaluating import Problem, Progress, compare, evaluate
 from imm.tabular.kinds import Column, find_kinds
 from imm.tabular.labels import Label, find_label
 from imm.tabular.old_source import OldData, OldOnnx, OldScore, OldSource, number_task, shared_columns
+from imm.tabular.overlap import rows_in_both
 from imm.tabular.reading import Frame, read_table
 from imm.tabular.regressor import IMMRegressor
 from imm.tabular.saved import Saved
@@ -58,6 +59,10 @@ class Request:
         for option, names in (("--old-score", [self.old_score]), ("--old-features", self.old_features)):
             if self.label in names:
                 raise ValueError(f"{option} names the label {self.label!r}: it is what the old model predicts")
+        if self.old_score is not None and self.old_score in self.old_features:
+            raise ValueError(
+                f"--old-features names the old score {self.old_score!r}: give the columns that it was made of"
+            )
         if self.task not in (None, "classification", "regression"):
             raise ValueError(f"--task must be classification or regression, got {self.task!r}")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**31:
@@ -86,13 +91,14 @@ def fit(request: Request, progress: Progress) -> Outcome:
     if not columns:
         reasons = "; ".join(f"{column.name}: {column.note}" for column in every[:5])
         raise ValueError(f"{new.path} has no column to learn from besides the label ({reasons or 'it has no other'})")
-    source, short = _old_source(request, new, label, columns)
+    source, short, seen = _old_source(request, new, label, columns)
     old = source.ask(new, label)
     problem = Problem(
         columns, typed(new, columns), label.of(new), old, short, number_task(label), request.model, request.seed
     )
     ours = "imm-stacking" if request.keep_old else "imm"
-    scores = evaluate(problem, ["full-only", "old-only", *(RIVALS if request.rivals else ()), ours], progress)
+    rivals = [name for name in RIVALS if request.rivals and (label.classes or name != "label-smoothing")]
+    scores = evaluate(problem, ["full-only", "old-only", *rivals, ours], progress)
     encoding = Encoding.fit(columns, problem.values)
     estimator = _train(problem, encoding, request.keep_old)
     words = verdict(scores, ours, estimator.lam_)
@@ -118,7 +124,7 @@ def fit(request: Request, progress: Progress) -> Outcome:
         "rows": summarise(scores),
         "splits": {method: {m: list(map(float, v)) for m, v in by.items()} for method, by in scores.by.items()},
         "columns": _columns(every, encoding, short),
-        "notes": _notes(columns, short, scores.by["old-only"]),
+        "notes": [*seen, *_notes(columns, short, scores.by["old-only"])],
         "seconds": round(time.perf_counter() - begin, 1),
         "versions": {name: version(name) for name in ("imm", "torch", "numpy", "scikit-learn", "polars")},
     }
@@ -127,14 +133,22 @@ def fit(request: Request, progress: Progress) -> Outcome:
 
 def _old_source(
     request: Request, new: Frame, label: Label, columns: Sequence[Column]
-) -> tuple[OldSource, tuple[str, ...]]:
-    """The old model, and which of the new columns it sees."""
+) -> tuple[OldSource, tuple[str, ...], list[str]]:
+    """The old model, which of the new columns it sees, and what a person should know of it."""
     names = [column.name for column in columns]
     if request.old_data is not None:
         old = read_table(request.old_data)
         shared = shared_columns(new, old, columns, label.name)
         source: OldSource = OldData.fit(old, label, shared, request.model, request.seed)
-        return source, tuple(column.name for column in shared if column.name in names)
+        theirs = [column for column in shared if column.name in names]
+        short = tuple(column.name for column in theirs)
+        ours = [column for column in columns if column.name in short]
+        twins = rows_in_both(new, ours, old, theirs, label)
+        seen = (
+            f"{twins:,} of the {len(new):,} new rows stand in {old.path.name} too: the old model has seen the labels it"
+            f" is judged by, and every comparison is too kind to it. Remove them from {old.path.name}."
+        )
+        return source, short, [seen] if twins else []
     for name in request.old_features:
         if name not in new.names:
             raise ValueError(f"{new.path} has no column {name!r} (--old-features); it has {', '.join(new.names[:30])}")
@@ -142,10 +156,10 @@ def _old_source(
     if request.old_features and not short:
         raise ValueError(f"of --old-features {', '.join(request.old_features)} none can be used: they do not vary")
     if request.old_model is not None:
-        return OldOnnx(request.old_model, request.old_features), short
+        return OldOnnx(request.old_model, request.old_features), short, []
     assert request.old_score is not None
     positive = 0 if label.classes is None else label.positive(request.positive)
-    return OldScore(request.old_score, positive), short
+    return OldScore(request.old_score, positive), short, []
 
 
 def _train(problem: Problem, encoding: Encoding, keep_old: bool) -> Any:

@@ -11,7 +11,7 @@ import numpy as np
 from imm.tabular.encoding import Encoding, typed
 from imm.tabular.engines import engine_for
 from imm.tabular.kinds import Column, as_numbers, find_kinds
-from imm.tabular.labels import Label, check_label
+from imm.tabular.labels import Label, check_label, written
 from imm.tabular.onnx_model import Onnx
 from imm.tabular.reading import Frame
 from imm.tabular.rivals import Table
@@ -55,7 +55,10 @@ class OldData:
         if label.classes is not None:
             lacking = [name for number, name in enumerate(label.classes) if number not in y]
             if lacking:
-                raise ValueError(f"{old.path} has no row with {label.name!r} = {lacking[0]!r}, but the new rows have")
+                there = ", ".join(written(old, label.name).unique(maintain_order=True)[:10])
+                raise ValueError(
+                    f"{old.path} has no row with {label.name!r} = {lacking[0]!r}, but the new rows have; it has {there}"
+                )
         encoded = typed(old, columns)
         known = np.flatnonzero(y >= 0) if label.classes is not None else np.arange(len(y))
         encoded, y = {name: column[known] for name, column in encoded.items()}, y[known]
@@ -68,7 +71,9 @@ class OldData:
         kind = IMMRegressor if label.classes is None else IMMClassifier
         fitted = kind(model=model, lam=0.0, l2=choice.l2, random_state=seed).fit(x, y)
         names = ", ".join(column.name for column in columns)
-        return cls(encoding, fitted, f"a {model} model of {names}, fitted on {len(y):,} rows of {old.path.name}")
+        other = f", {len(old) - len(y):,} with other labels left out" if len(y) < len(old) else ""
+        about = f"a {model} model of {names}, fitted on {len(y):,} rows of {old.path.name}{other}"
+        return cls(encoding, fitted, about)
 
     def ask(self, frame: Frame, label: Label) -> Array:
         """From the shared columns."""

@@ -54,6 +54,10 @@ def test_two_files_become_a_model_a_verdict_and_a_page(done):
     assert {path.name for path in folder.iterdir()} == {"new.csv", "old.csv", "out"}
     record = json.loads((folder / "out" / "fit.json").read_text())
     assert record["short"] == ["age", "home"]
+    assert record["notes"] == [
+        "Left out: id (a number of its own for every row: an identifier), country ('XX' in every row)."
+    ]
+    assert f"Note: {record['notes'][0]}" in printed
     assert {column["column"]: column["role"] for column in record["columns"]} == {
         "id": "left out",
         "age": "short",
@@ -255,6 +259,12 @@ OLD = people(200, 1).select("age", "home", "y")
         (NEW, None, ["--old-model", "m.onnx", "--old-features", "age"], "there is no such file"),
         (NEW, OLD, ["--old-features", "age"], "--old-features is not needed with --old-data"),
         (NEW, OLD, ["--positive", "yes"], "--positive says what --old-score means"),
+        (
+            NEW,
+            None,
+            ["--label", "age", "--task", "regression", "--old-score", "score", "--positive", "1"],
+            "--positive is '1', but a regression has no classes",
+        ),
         (NEW, OLD, ["--model", "forest"], "--model must be linear, mlp, lightgbm or xgboost, got 'forest'"),
         (NEW, OLD, ["--task", "guess"], "--task must be classification or regression, got 'guess'"),
         (NEW, OLD, ["--seed", "-1"], "--seed must be from 0 to 2147483647, got -1"),

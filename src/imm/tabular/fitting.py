@@ -24,6 +24,9 @@ from imm.tabular.verdict import helped, summarise, verdict
 
 RIVALS = ("stacking", "interpolation", "offset", "reverse-kd", "label-smoothing")
 
+SHOWN = 10
+"""Columns that a note names at most."""
+
 
 @dataclass(frozen=True)
 class Request:
@@ -124,7 +127,7 @@ def fit(request: Request, progress: Progress) -> Outcome:
         "rows": summarise(scores),
         "splits": {method: {m: list(map(float, v)) for m, v in by.items()} for method, by in scores.by.items()},
         "columns": _columns(every, encoding, short),
-        "notes": [*seen, *_notes(columns, short, scores.by["old-only"])],
+        "notes": [*seen, *_notes(every, short, scores.by["old-only"])],
         "seconds": round(time.perf_counter() - begin, 1),
         "versions": {name: version(name) for name in ("imm", "torch", "numpy", "scikit-learn", "polars")},
     }
@@ -158,6 +161,8 @@ def _old_source(
     if request.old_model is not None:
         return OldOnnx(request.old_model, request.old_features), short, []
     assert request.old_score is not None
+    if label.classes is None and request.positive is not None:
+        raise ValueError(f"--positive is {request.positive!r}, but a regression has no classes: leave it out")
     positive = 0 if label.classes is None else label.positive(request.positive)
     return OldScore(request.old_score, positive), short, []
 
@@ -190,8 +195,13 @@ def _columns(every: Sequence[Column], encoding: Encoding, short: Sequence[str]) 
     ]
 
 
-def _notes(columns: Sequence[Column], short: Sequence[str], old: Any) -> list[str]:
+def _notes(every: Sequence[Column], short: Sequence[str], old: Any) -> list[str]:
+    columns = [column for column in every if column.kind != "left out"]
     notes = [f"{column.name}: {column.note}" for column in columns if column.note]
+    left_out = [f"{column.name} ({column.note})" for column in every if column.kind == "left out"]
+    if left_out:
+        more = f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else ""
+        notes.append(f"Left out: {', '.join(left_out[:SHOWN])}{more}.")
     if not short:
         notes.append(
             "Which columns the old model sees was not said (--old-features): rows for which its score is near are"

@@ -253,6 +253,7 @@ OLD = people(200, 1).select("age", "home", "y")
         (NEW, None, ["--old-score", "points"], "has no column 'points' (--old-score)"),
         (NEW, None, ["--old-score", "y"], "--old-score names the label 'y'"),
         (NEW, None, ["--old-score", "score", "--old-features", "agee"], "has no column 'agee' (--old-features)"),
+        (NEW, None, ["--old-score", "score", "--old-features", 'age, "a, b"'], "has no column 'a, b' (--old-features)"),
         (NEW, None, ["--old-score", "score", "--old-features", "score"], "--old-features names the old score 'score'"),
         (NEW, None, ["--old-model", "m.onnx"], "--old-model needs --old-features"),
         (NEW, None, ["--old-model", "m.onnx", "--old-features", "home"], " in line 2 of new.csv is not a number"),

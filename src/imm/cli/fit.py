@@ -1,5 +1,6 @@
 """``imm fit`` and ``imm predict``: the user's own tables."""
 
+import csv
 import json
 from pathlib import Path
 from shlex import quote
@@ -60,7 +61,7 @@ def fit(
         label=label,
         old_data=old_data,
         old_model=old_model,
-        old_features=tuple(name.strip() for name in (old_features or "").split(",") if name.strip()),
+        old_features=_names(old_features or ""),
         old_score=old_score,
         positive=positive,
         task=task,
@@ -110,6 +111,11 @@ def predict(
     else:
         write_whole(out, predicted)
         typer.echo(f"{len(frame):,} predictions: {out}", err=True)
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    """The columns of an option, as a line of a CSV file: a name with a comma stands in quotation marks."""
+    return tuple(name.strip() for line in csv.reader([listed], skipinitialspace=True) for name in line if name.strip())
 
 
 def _write(outcome: "Outcome", out: Path) -> None:

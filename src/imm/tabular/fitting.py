@@ -15,7 +15,7 @@ from imm.tabular.engines import engine_for
 from imm.tabular.evaluating import Problem, Progress, compare, evaluate
 from imm.tabular.kinds import Column, find_kinds
 from imm.tabular.labels import Label, find_label
-from imm.tabular.old_source import OldData, OldOnnx, OldScore, OldSource, number_task, shared_columns
+from imm.tabular.old_source import OldData, OldOnnx, OldScore, OldSource, check_names, number_task, shared_columns
 from imm.tabular.overlap import rows_in_both
 from imm.tabular.reading import Frame, read_table
 from imm.tabular.regressor import IMMRegressor
@@ -152,9 +152,7 @@ def _old_source(
             f" is judged by, and every comparison is too kind to it. Remove them from {old.path.name}."
         )
         return source, short, [seen] if twins else []
-    for name in request.old_features:
-        if name not in new.names:
-            raise ValueError(f"{new.path} has no column {name!r} (--old-features); it has {', '.join(new.names[:30])}")
+    check_names(new, request.old_features, "--old-features")
     short = tuple(name for name in request.old_features if name in names)
     if request.old_features and not short:
         raise ValueError(f"of --old-features {', '.join(request.old_features)} none can be used: they do not vary")

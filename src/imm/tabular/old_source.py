@@ -99,7 +99,7 @@ class OldOnnx:
 
     def ask(self, frame: Frame, label: Label) -> Array:
         """Columns that are no numbers, and answers that are none, are refused."""
-        _check_names(frame, self.features, "--old-features")
+        check_names(frame, self.features, "--old-features")
         numbers = [as_numbers(frame, name) for name in self.features]
         x = np.column_stack([column.to_numpy().astype(np.float64) for column in numbers])
         session = Onnx(self.path)
@@ -134,7 +134,7 @@ class OldScore:
 
     def ask(self, frame: Frame, label: Label) -> Array:
         """Missing scores, and such that are no probabilities, are refused."""
-        _check_names(frame, [self.name], "--old-score")
+        check_names(frame, [self.name], "--old-score")
         found = as_numbers(frame, self.name)
         missing, outside = found.is_null(), ((found < 0) | (found > 1)).fill_null(False)
         if missing.any():
@@ -195,7 +195,8 @@ def number_task(label: Label) -> Task:
     return label.task if label.classes is None else Classification(np.arange(len(label.classes)))
 
 
-def _check_names(frame: Frame, names: Sequence[str], option: str) -> None:
+def check_names(frame: Frame, names: Sequence[str], option: str) -> None:
+    """Refuses a table that lacks one of these columns, which an option names."""
     for name in names:
         if name not in frame.names:
             raise ValueError(f"{frame.path} has no column {name!r} ({option}); it has {', '.join(frame.names[:30])}")

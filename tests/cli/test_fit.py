@@ -355,6 +355,19 @@ def test_new_rows_among_the_old_ones_and_labels_of_their_own_are_said(tmp_path, 
     assert record["old"].endswith("fitted on 260 rows of old.csv, 20 with other labels left out")
 
 
+@pytest.mark.parametrize("regression", [False, True])
+def test_a_label_hidden_in_another_column_is_suspected(tmp_path, regression, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    new, _ = write_people(tmp_path, regression=regression)
+    people(300, 0, regression=regression).write_csv(new)
+    task = ["--task", "regression"] if regression else []
+    honest = fit_json("new.csv", "--label", "y", "--old-data", "old.csv", *task)
+    assert not any("almost without error" in note for note in honest["notes"])
+    pl.read_csv(new).with_columns(twin=pl.col("y")).write_csv(new)
+    found = fit_json("new.csv", "--label", "y", "--old-data", "old.csv", *task)
+    assert any("almost without error" in note for note in found["notes"])
+
+
 def test_the_old_model_can_be_kept_and_rivals_compared(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_people(tmp_path)

@@ -1,7 +1,7 @@
 """``imm fit``: from files to a model, and to what can be said of it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -23,6 +23,9 @@ from imm.tabular.saved import Saved
 from imm.tabular.verdict import helped, summarise, verdict
 
 RIVALS = ("stacking", "interpolation", "offset", "reverse-kd", "label-smoothing")
+
+PERFECT = 0.999
+"""Accuracy, or R², that is too good to be true."""
 
 SHOWN = 10
 """Columns that a note names at most."""
@@ -127,7 +130,7 @@ def fit(request: Request, progress: Progress) -> Outcome:
         "rows": summarise(scores),
         "splits": {method: {m: list(map(float, v)) for m, v in by.items()} for method, by in scores.by.items()},
         "columns": _columns(every, encoding, short),
-        "notes": [*seen, *_notes(every, short, scores.by["old-only"])],
+        "notes": [*seen, *_notes(every, short, scores.by)],
         "seconds": round(time.perf_counter() - begin, 1),
         "versions": {name: version(name) for name in ("imm", "torch", "numpy", "scikit-learn", "polars")},
     }
@@ -193,7 +196,7 @@ def _columns(every: Sequence[Column], encoding: Encoding, short: Sequence[str]) 
     ]
 
 
-def _notes(every: Sequence[Column], short: Sequence[str], old: Any) -> list[str]:
+def _notes(every: Sequence[Column], short: Sequence[str], by: Mapping[str, Mapping[str, Any]]) -> list[str]:
     columns = [column for column in every if column.kind != "left out"]
     notes = [f"{column.name}: {column.note}" for column in columns if column.note]
     left_out = [f"{column.name} ({column.note})" for column in every if column.kind == "left out"]
@@ -207,6 +210,10 @@ def _notes(every: Sequence[Column], short: Sequence[str], old: Any) -> list[str]
         )
     elif len(short) == len(columns):
         notes.append("The old model sees every column: nothing is new, and IMM is then reverse distillation.")
-    if "AUC" in old and np.nanmean(old["AUC"]) < 0.45:
+    if any(np.nanmean(by["full-only"].get(metric, 0)) > PERFECT for metric in ("accuracy", "R²")):
+        notes.append(
+            "Hidden rows are predicted almost without error: is the label, or what follows from it, among the columns?"
+        )
+    if np.nanmean(by["old-only"].get("AUC", 1)) < 0.45:
         notes.append("The old model ranks the rows backwards (AUC below 0.5): is the right class meant?")
     return notes

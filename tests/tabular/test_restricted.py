@@ -137,6 +137,8 @@ def test_an_onnx_file_that_cannot_be_read_or_asked(tmp_path):
     from skl2onnx.common.data_types import FloatTensorType, Int64TensorType
 
     path = tmp_path / "old.onnx"
+    with pytest.raises(IsADirectoryError, match="but that is a folder; name the ONNX file in it"):
+        fitted(str(tmp_path))
     path.write_text("a,b\n1,2\n")
     with pytest.raises(ValueError, match=r"old\.onnx is not an ONNX model that can be read"):
         fitted(str(path))

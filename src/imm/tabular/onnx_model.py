@@ -22,6 +22,10 @@ class Onnx:
             raise ImportError(f"reading {path} needs onnxruntime: pip install 'imm[onnx]'") from None
         if not Path(path).exists():
             raise FileNotFoundError(f"the old model is to be {str(path)!r}, but there is no such file")
+        if Path(path).is_dir():
+            raise IsADirectoryError(
+                f"the old model is to be {str(path)!r}, but that is a folder; name the ONNX file in it"
+            )
         options = onnxruntime.SessionOptions()
         options.log_severity_level = 3
         self._path = path

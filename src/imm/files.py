@@ -73,3 +73,12 @@ def check_replaceable(path: Path, replaces: str) -> None:
     """Refuses what :func:`whole_folder` would, for those who work long before they write."""
     if path.exists() and not (path.is_dir() and ((path / replaces).exists() or not any(path.iterdir()))):
         raise FileExistsError(f"{path} is there already and holds no {replaces}; name another folder")
+
+
+def check_writable(path: Path) -> None:
+    """Refuses a place where nothing can be written, for those who work long before they write."""
+    near = next(folder for folder in path.absolute().parents if folder.exists())
+    try:
+        tempfile.TemporaryFile(dir=near).close()
+    except OSError as error:
+        raise OSError(f"{path} cannot be written, {near} takes no file: {error.strerror}; name another place") from None

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import shutil
 import sys
 
 import numpy as np
@@ -53,6 +54,10 @@ def test_two_files_become_a_model_a_verdict_and_a_page(done):
     assert {path.name for path in folder.iterdir()} == {"new.csv", "old.csv", "out"}
     record = json.loads((folder / "out" / "fit.json").read_text())
     assert record["short"] == ["age", "home"]
+    assert record["notes"] == [
+        "Left out: id (a number of its own for every row: an identifier), country ('XX' in every row)."
+    ]
+    assert f"Note: {record['notes'][0]}" in printed
     assert {column["column"]: column["role"] for column in record["columns"]} == {
         "id": "left out",
         "age": "short",
@@ -125,9 +130,86 @@ def test_rows_that_cannot_be_predicted_for(done, tmp_path, change, message, monk
     assert not (tmp_path / "p.csv").exists()
 
 
-def test_predicting_with_what_is_no_model(tmp_path, monkeypatch, capsys):
-    assert run_main(monkeypatch, "predict", str(tmp_path), "x.csv") == 2
-    assert "is not what `imm fit` wrote" in capsys.readouterr().err
+@pytest.mark.parametrize("name", ["", "new.csv", "nothing"])
+def test_predicting_with_what_is_no_model(tmp_path, name, monkeypatch, capsys):
+    write_people(tmp_path)
+    assert run_main(monkeypatch, "predict", str(tmp_path / name), "x.csv") == 2
+    error = capsys.readouterr().err
+    assert "is not what `imm fit` wrote" in error
+    assert error.count("\n") == 1
+
+
+def without(key):
+    return lambda text: json.dumps({name: value for name, value in json.loads(text).items() if name != key})
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("columns.json", lambda _: "[]", "columns.json is damaged"),
+        ("columns.json", lambda text: text[:100], "columns.json is damaged"),
+        ("columns.json", without("label"), "columns.json is damaged (KeyError 'label'): fit the model again"),
+        ("columns.json", without("format"), "has format None; this version of imm reads format 1"),
+        ("columns.json", lambda text: text.replace('"median"', '"middle"'), "columns.json is damaged (TypeError"),
+        ("columns.json", lambda text: text.replace('"income"', '"wage"', 1), "its columns do not make its features"),
+        ("model/model.json", lambda _: "[]", "model is damaged"),
+        ("model/model.json", without("estimator"), "model is damaged (KeyError 'estimator'): fit the model again"),
+        ("model/model.safetensors", lambda text: text[:20], "model is damaged"),
+        ("model/model.safetensors", lambda text: text.replace("fit.bias", "fit.boas"), "is damaged (KeyError 'bias')"),
+    ],
+)
+def test_predicting_with_a_damaged_model(done, tmp_path, name, change, message, monkeypatch, capsys):
+    command = predict_with(done, tmp_path, people(3, 5))
+    shutil.copytree(done[0] / "out", tmp_path / "out")
+    broken = tmp_path / "out" / name
+    broken.write_text(change(broken.read_text(encoding="latin-1")), encoding="latin-1")
+    command[1] = str(tmp_path / "out")
+    assert run_main(monkeypatch, *command) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert not (tmp_path / "p.csv").exists()
+
+
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        ("rows.csv", "is the table itself and would be lost; name another file"),
+        (".", "is a folder; name a file"),
+        ("rows.csv/p.csv", "cannot be written"),
+    ],
+)
+def test_predictions_go_where_a_file_may_be(done, tmp_path, out, message, monkeypatch, capsys):
+    command = predict_with(done, tmp_path, people(3, 5))
+    rows = (tmp_path / "rows.csv").read_bytes()
+    assert run_main(monkeypatch, *command[:-1], str(tmp_path / out)) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.count("\n") == 1
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"rows.csv": rows}
+
+
+def test_where_nothing_can_be_written_is_said_before_the_work(tmp_path, monkeypatch, capsys):
+    new, old = write_people(tmp_path)
+    monkeypatch.setattr("imm.tabular.fitting.evaluate", lambda *_: pytest.fail("it had begun"))
+    code = run_main(monkeypatch, "fit", str(new), "--label", "y", "--old-data", str(old), "--out", f"{old}/out")
+    assert code == 2
+    error = capsys.readouterr().err
+    assert f"{old}/out cannot be written, {old} takes no file: Not a directory; name another place" in error
+    assert error.count("\n") == 1
+
+
+def test_names_with_brackets_and_blanks(tmp_path, monkeypatch):
+    """Brackets are markup to the library that prints the table, and blanks part words in a shell."""
+    monkeypatch.chdir(tmp_path)
+    days = pl.Series([f"0{1 + i % 9}/0{1 + i % 7}/2024" for i in range(60)])
+    people(60, 0).with_columns(days.alias("day [/d]")).write_csv("new.csv")
+    people(200, 1).select("age", "y").write_csv("old.csv")
+    printed = runner.invoke(app, ["fit", "new.csv", "--label", "y", "--old-data", "old.csv", "--out", "my model"])
+    assert printed.exit_code == 0, printed.output
+    assert "Note: day [/d]: read as month/day/year" in printed.stdout
+    assert "imm predict 'my model' more.csv" in printed.stdout
+    assert "imm predict &#39;my model&#39; more.csv" in (tmp_path / "my model" / "report.html").read_text()
 
 
 NEW = people(60, 0)
@@ -150,7 +232,12 @@ OLD = people(200, 1).select("age", "home", "y")
         (NEW.with_columns(y="income").drop_nulls(), OLD, [], "looks continuous"),
         (NEW.with_columns(y=pl.when(pl.col("age") > 60).then(None).otherwise("y")), OLD, [], "label 'y' is missing in"),
         (NEW, OLD.drop("y"), [], "old.csv has no column 'y' (--label); it has age, home"),
-        (NEW, OLD.filter(pl.col("y") == "no"), [], "old.csv has no row with 'y' = 'yes', but the new rows have"),
+        (
+            NEW,
+            OLD.filter(pl.col("y") == "no"),
+            [],
+            "old.csv has no row with 'y' = 'yes', but the new rows have; it has no",
+        ),
         (NEW[:10], OLD, [], "new.csv has 10 rows; at least 20 are needed"),
         (
             NEW.with_columns(income=pl.Series(["1.5"] * 3 + [str(i) for i in range(56)] + ["much"])),
@@ -166,11 +253,19 @@ OLD = people(200, 1).select("age", "home", "y")
         (NEW, None, ["--old-score", "points"], "has no column 'points' (--old-score)"),
         (NEW, None, ["--old-score", "y"], "--old-score names the label 'y'"),
         (NEW, None, ["--old-score", "score", "--old-features", "agee"], "has no column 'agee' (--old-features)"),
+        (NEW, None, ["--old-score", "score", "--old-features", 'age, "a, b"'], "has no column 'a, b' (--old-features)"),
+        (NEW, None, ["--old-score", "score", "--old-features", "score"], "--old-features names the old score 'score'"),
         (NEW, None, ["--old-model", "m.onnx"], "--old-model needs --old-features"),
         (NEW, None, ["--old-model", "m.onnx", "--old-features", "home"], " in line 2 of new.csv is not a number"),
         (NEW, None, ["--old-model", "m.onnx", "--old-features", "age"], "there is no such file"),
         (NEW, OLD, ["--old-features", "age"], "--old-features is not needed with --old-data"),
         (NEW, OLD, ["--positive", "yes"], "--positive says what --old-score means"),
+        (
+            NEW,
+            None,
+            ["--label", "age", "--task", "regression", "--old-score", "score", "--positive", "1"],
+            "--positive is '1', but a regression has no classes",
+        ),
         (NEW, OLD, ["--model", "forest"], "--model must be linear, mlp, lightgbm or xgboost, got 'forest'"),
         (NEW, OLD, ["--task", "guess"], "--task must be classification or regression, got 'guess'"),
         (NEW, OLD, ["--seed", "-1"], "--seed must be from 0 to 2147483647, got -1"),
@@ -249,6 +344,30 @@ def test_a_column_of_scores(tmp_path, monkeypatch):
     assert right["splits"]["old-only"]["log-loss"] < record["splits"]["old-only"]["log-loss"]
 
 
+def test_new_rows_among_the_old_ones_and_labels_of_their_own_are_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    new = people(60, 0)
+    new.write_csv("new.csv")
+    other = people(20, 2).with_columns(y=pl.lit("maybe"))
+    pl.concat([people(200, 1), new, other]).select("age", "home", "y").write_csv("old.csv")
+    record = fit_json("new.csv", "--label", "y", "--old-data", "old.csv")
+    assert record["notes"][0].startswith("60 of the 60 new rows stand in old.csv too: the old model has seen")
+    assert record["old"].endswith("fitted on 260 rows of old.csv, 20 with other labels left out")
+
+
+@pytest.mark.parametrize("regression", [False, True])
+def test_a_label_hidden_in_another_column_is_suspected(tmp_path, regression, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    new, _ = write_people(tmp_path, regression=regression)
+    people(300, 0, regression=regression).write_csv(new)
+    task = ["--task", "regression"] if regression else []
+    honest = fit_json("new.csv", "--label", "y", "--old-data", "old.csv", *task)
+    assert not any("almost without error" in note for note in honest["notes"])
+    pl.read_csv(new).with_columns(twin=pl.col("y")).write_csv(new)
+    found = fit_json("new.csv", "--label", "y", "--old-data", "old.csv", *task)
+    assert any("almost without error" in note for note in found["notes"])
+
+
 def test_the_old_model_can_be_kept_and_rivals_compared(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_people(tmp_path)
@@ -274,8 +393,10 @@ def test_the_old_model_can_be_kept_and_rivals_compared(tmp_path, monkeypatch):
 def test_regression(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write_people(tmp_path, regression=True)
-    record = fit_json("new.csv", "--label", "y", "--old-data", "old.csv", "--task", "regression")
+    record = fit_json("new.csv", "--label", "y", "--old-data", "old.csv", "--task", "regression", "--rivals")
     assert [row["metric"] for row in record["rows"][:2]] == ["RMSE", "R²"]
+    assert set(record["splits"]) >= {"full-only", "reverse-kd", "imm"}
+    assert "label-smoothing" not in record["splits"]  # which values do not have
     more = people(50, 3, regression=True)
     more.write_csv("more.csv")
     assert runner.invoke(app, ["predict", "imm-fit", "more.csv", "--out", "p.csv"]).exit_code == 0

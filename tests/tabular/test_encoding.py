@@ -10,7 +10,7 @@ import pytest
 
 from imm.tabular.encoding import MOST, Encoding, typed
 from imm.tabular.kinds import find_kinds
-from imm.tabular.reading import Frame
+from imm.tabular.reading import Frame, read_table
 
 N = 60
 
@@ -92,6 +92,16 @@ def test_a_comma_is_a_point_where_semicolons_separate():
     (column,) = find_kinds(replace(table, separator=";"), ["c"])
     assert column.kind == "number"
     assert typed(replace(table, separator=";"), [column])["c"].to_list() == [i + 0.5 for i in range(N)]
+
+
+def test_thousands_in_a_file_with_commas(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text('c,d\n"12,345",a\n"-1,234,567.5",b\n999,\n,c\n')
+    (column,) = find_kinds(read_table(path), ["c"])
+    assert column.kind == "number"
+    assert typed(read_table(path), [column])["c"].to_list() == [12345, -1234567.5, 999, None]
+    path.write_text('c,d\n"12,34",a\n"1,2345",b\n"12,34",b\n"12,34",b\n')  # a list, or a code
+    assert find_kinds(read_table(path), ["c"])[0].kind == "category"
 
 
 def test_numbers_missing_is_the_median_and_marked():

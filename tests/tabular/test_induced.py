@@ -61,6 +61,20 @@ def test_a_network_has_an_induced_model_too():
     np.testing.assert_allclose(model.induced_predict_proba(t.x_test[:3, :2]).sum(1), 1, atol=1e-6)
 
 
+def test_named_columns_are_taken_by_name():
+    pandas = pytest.importorskip("pandas")
+    t = table(n=40)
+    x = pandas.DataFrame(t.x, columns=[f"c{i}" for i in range(8)])
+    model = IMMClassifier(short_features=["c0", "c1"], restricted_model=t.old, lam=1.0)
+    model.fit(x, t.y)
+    expected = model.induced_predict_proba(t.x[:3, :2])
+    np.testing.assert_allclose(model.induced_predict_proba(x[["c1", "c0"]][:3]), expected, atol=1e-12)
+    with pytest.raises(ValueError, match="has 'c1', which is not among the columns"):
+        model.induced_predict_proba(x[["c0", "c2"]])
+    with pytest.raises(ValueError, match="feature names"):
+        model.induced_predict_proba(t.x[:3, :2], X=x[["c0", "c2"]])
+
+
 def test_refusals():
     t = table(n=30)
     with pytest.raises(ValueError, match="there is no old model to compare with"):

@@ -204,3 +204,17 @@ def test_float32_is_enough():
     estimator = IMMClassifier(short_features=t.short, restricted_model=t.old, lam=1.0)
     double, single = estimator.fit(t.x, t.y).coef_, estimator.fit(t.x.astype(np.float32), t.y).coef_
     np.testing.assert_allclose(double, single, atol=2e-3)
+
+
+def test_equal_rows_are_one_even_if_the_old_models_answers_differ_by_rounding():
+    t = table(0, n=30)
+    x, y = np.vstack([t.x, t.x]), np.append(t.y, t.y)
+
+    def asked_in_blocks(short):
+        p = t.old.predict_proba(short)[:, 1]
+        p[len(t.x) :] = np.nextafter(p[len(t.x) :], 1.0)
+        return p
+
+    twice = IMMClassifier(short_features=t.short, restricted_model=asked_in_blocks, lam=2.0, n_neighbors=6).fit(x, y)
+    weighted = IMMClassifier(short_features=t.short, restricted_model=t.old, lam=2.0, n_neighbors=6)
+    np.testing.assert_allclose(twice.coef_, weighted.fit(t.x, t.y, np.full(30, 2.0)).coef_, atol=1e-6)

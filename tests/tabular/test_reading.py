@@ -26,7 +26,7 @@ PLAIN = "a,b\n1,x\n2,\n"
         PLAIN.replace("\n", "\r\n"),
         PLAIN.replace(",", ";"),
         PLAIN.replace(",", "\t"),
-        "a, b\n\n1 , x\n , \n2,NA\n\n",
+        "\n , \na, b\n\n1 , x\n  \n2,NA\n\n",
         '"a","b"\n"1","x"\n"2",""\n',
     ],
 )
@@ -59,6 +59,14 @@ def test_a_quotation_mark_inside_a_field_is_text(tmp_path):
     assert read_table(write(tmp_path, 'a,b\n1,5" pipe\n')).columns.rows() == [("1", '5" pipe')]
 
 
+@pytest.mark.parametrize("row", [",", " , ", '"",""'])
+@pytest.mark.parametrize("blank", ["", "\n", " \n"])
+def test_a_row_without_any_value_is_a_row(tmp_path, row, blank):
+    path = write(tmp_path, f"{blank}a,b\n1,2\n{blank}{row}\n3,4\n")
+    assert read_table(path).columns.rows() == [("1", "2"), (None, None), ("3", "4")]
+    assert read_table(path).place(1) == f"line {3 + 2 * bool(blank)} of {path}"
+
+
 def test_a_header_without_a_name_gets_one(tmp_path):
     assert read_table(write(tmp_path, ",b\n0,3\n")).names == ["column 1", "b"]
 
@@ -68,6 +76,10 @@ def test_a_header_without_a_name_gets_one(tmp_path):
     [
         ("", "is empty"),
         (" \n\n", "is empty"),
+        (" ,\n,\n", "is empty"),
+        ('""\n""\n', "is empty"),
+        (gzip.compress(b"", mtime=0), "is empty"),
+        (gzip.compress(b" \n\n", mtime=0), "is empty"),
         ("a,b\n", "has column names, but no rows"),
         ("a,b\n1,2\n3\n", "line 3 of"),
         ("a,b\n1,2\n3\n", "has 1 fields, but the header has 2"),

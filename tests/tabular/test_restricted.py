@@ -131,6 +131,33 @@ def test_onnx(tmp_path):
         np.testing.assert_allclose(model.coef_, REFERENCE.coef_, atol=1e-4)
 
 
+def test_an_onnx_file_that_cannot_be_read_or_asked(tmp_path):
+    pytest.importorskip("onnxruntime")
+    skl2onnx = pytest.importorskip("skl2onnx")
+    from skl2onnx.common.data_types import FloatTensorType, Int64TensorType
+
+    path = tmp_path / "old.onnx"
+    with pytest.raises(IsADirectoryError, match="but that is a folder; name the ONNX file in it"):
+        fitted(str(tmp_path))
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(ValueError, match=r"old\.onnx is not an ONNX model that can be read"):
+        fitted(str(path))
+    for kind, message in (
+        (FloatTensorType([1, 2]), r"old\.onnx does not answer for 60 rows at once"),
+        (Int64TensorType([None, 2]), r"takes whole numbers only, got -?\d\.\d"),
+    ):
+        path.write_bytes(skl2onnx.convert_sklearn(T.old, initial_types=[("x", kind)]).SerializeToString())
+        with pytest.raises(ValueError, match=message) as error:
+            fitted(str(path))
+        assert "\n" not in str(error.value)
+
+
+def test_a_column_that_is_read_only():
+    p = T.old.predict_proba(T.x[:, :2])
+    p.flags.writeable = False
+    np.testing.assert_allclose(fitted(proba=p).coef_, REFERENCE.coef_, atol=1e-6)
+
+
 def test_keep_old_adds_one_feature_and_asks_when_predicting():
     calls = []
 

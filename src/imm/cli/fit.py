@@ -1,7 +1,9 @@
 """``imm fit`` and ``imm predict``: the user's own tables."""
 
+import csv
 import json
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -51,7 +53,7 @@ def fit(
     Categories, missing values and dates are handled. Nothing is written until all is done.
     """
     from imm.cli.progress import counting
-    from imm.files import check_replaceable
+    from imm.files import check_replaceable, check_writable
     from imm.tabular.fitting import Request, fit
 
     request = Request(
@@ -59,7 +61,7 @@ def fit(
         label=label,
         old_data=old_data,
         old_model=old_model,
-        old_features=tuple(name.strip() for name in (old_features or "").split(",") if name.strip()),
+        old_features=_names(old_features or ""),
         old_score=old_score,
         positive=positive,
         task=task,
@@ -69,6 +71,7 @@ def fit(
         seed=seed,
     )
     check_replaceable(out, RECORD)
+    check_writable(out)
     with counting("comparing") as progress:
         outcome = fit(request, progress)
         _write(outcome, out)
@@ -79,8 +82,8 @@ def fit(
     console.print(_table(outcome.record))
     console.print(outcome.record["verdict"], style="bold", soft_wrap=True, highlight=False)
     for note in outcome.record["notes"]:
-        console.print(f"Note: {note}", soft_wrap=True, highlight=False)
-    typer.echo(f"Page:    {out / PAGE}\nPredict: imm predict {out} more.csv --out predictions.csv")
+        typer.echo(f"Note: {note}")
+    typer.echo(f"Page:    {out / PAGE}\nPredict: imm predict {quote(str(out))} more.csv --out predictions.csv")
 
 
 def predict(
@@ -89,9 +92,15 @@ def predict(
     out: Annotated[Path | None, typer.Option(help="A CSV file; if not given, standard output.")] = None,
 ) -> None:
     """Predict for every row of a table, in its order."""
-    from imm.files import write_whole
+    from imm.files import check_writable, write_whole
     from imm.tabular import Saved, read_table
 
+    if out is not None:
+        if out.is_dir():
+            raise IsADirectoryError(f"--out {out} is a folder; name a file for the predictions")
+        if out.exists() and rows.exists() and out.samefile(rows):
+            raise FileExistsError(f"--out {out} is the table itself and would be lost; name another file")
+        check_writable(out)
     model = Saved.load(folder)
     frame = read_table(rows)
     predicted = model.predict(frame).write_csv()
@@ -102,6 +111,11 @@ def predict(
     else:
         write_whole(out, predicted)
         typer.echo(f"{len(frame):,} predictions: {out}", err=True)
+
+
+def _names(listed: str) -> tuple[str, ...]:
+    """The columns of an option, as a line of a CSV file: a name with a comma stands in quotation marks."""
+    return tuple(name.strip() for line in csv.reader([listed], skipinitialspace=True) for name in line if name.strip())
 
 
 def _write(outcome: "Outcome", out: Path) -> None:

@@ -8,7 +8,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from imm.report.figure import COLOURS
-from imm.tabular.evaluating import LOWER_IS_BETTER
 from imm.tabular.verdict import NAMES, gain_shown
 
 MORE = {
@@ -49,8 +48,7 @@ def draw_comparison(record: Mapping[str, Any]) -> Figure:
     right.axvline(0, color="#800000", linewidth=1.2, alpha=0.7)
     left.set_yticks(range(len(methods)), [NAMES[method] for method in methods])
     left.invert_yaxis()
-    better = "lower" if metric in LOWER_IS_BETTER else "higher"
-    _label(left, f"{metric} on hidden rows ({better} is better)\na dot for each split, a line for the mean")
+    _label(left, f"{metric} on hidden rows (lower is better)\na dot for each split, a line for the mean")
     _label(right, f"gain in {metric} over new rows only\nright of the line is better; mean and standard error")
     return figure
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from imm.files import write_whole
@@ -38,6 +39,7 @@ def write_fit_page(record: Mapping[str, Any], path: Path, folder: Path) -> None:
         roles=ROLES,
         closer=_closer(record),
         folder=folder,
+        quoted=quote(str(folder)),
         versions=", ".join(f"{name} {version}" for name, version in record["versions"].items()),
     )
     write_whole(path, content)

@@ -119,7 +119,7 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
         """What the new model says on average of rows with these short features   (Eq. induced-Q-logreg).
 
         Args:
-            short: ``[m, short features]``, in the order of ``short_features_``.
+            short: ``[m, short features]``, in the order of ``short_features_``, or with names.
             X: rows with all columns whose other features are averaged over; the training rows if None.
 
         Returns:

@@ -1,4 +1,9 @@
-"""L-BFGS for small smooth problems: where an evaluation takes a tenth of a millisecond, so must a step."""
+"""L-BFGS for small smooth problems: where an evaluation takes a tenth of a millisecond, so must a step.
+
+SciPy's L-BFGS-B takes as long for one fit with λ given: 0.99 and 1.03 times at 300 and 3,000 rows of 100 features. But
+where λ is chosen, by many short fits that begin near their end, it takes 1.3 to 1.5 times as long (60 to 300 rows, 6 to
+100 features) and ends farther from the minimum; with a tolerance of a tenth, which makes up for that, 1.5 to 1.8 times.
+"""
 
 from collections.abc import Callable
 from typing import Any

@@ -12,7 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from imm.strength import Linear as Schedule
 from imm.tabular.choosing import Choice
-from imm.tabular.columns import column_numbers, table_names
+from imm.tabular.columns import column_numbers, table_names, take
 from imm.tabular.engines import engine_for
 from imm.tabular.induced import Diagnostic, distance, induced_at
 from imm.tabular.linear import LinearFit
@@ -154,7 +154,9 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         if not used.all():
             x, y, weight = x[used], y[used], weight[used]
             values = None if values is None else values[used]
-        same = distinct(x, y, also=values)  # the order, and so the folds, are the same whatever the old model says
+        # A model's answers follow from x, and to equal rows may differ by rounding; those of a column are its own. The
+        # order, and so the folds, are the same whatever the old model says.
+        same = distinct(x, y, also=values if source is not None and source.kind == "column" else None)
         order = same.first
         if len(order) < len(x) or len(x) <= ENOUGH:  # else a large table would be copied for nothing
             weight = same.total(weight)
@@ -199,11 +201,15 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         setup, width = self._setup, len(self.short_features_)
         if not width:
             raise ValueError("there is no induced model to ask: which columns are short was not said")
+        names = table_names(short)
+        if names is not None and hasattr(self, "feature_names_in_"):
+            own = self.feature_names_in_[self.short_features_]
+            short = take(short, column_numbers(own, short, names, len(names)))
         values = np.asarray(short, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != width:
             raise ValueError(f"short must be a table with the {width} short columns, got shape {values.shape}")
         if X is not None:
-            rows = np.asarray(X, dtype=np.float64)
+            rows = validate_data(self, X, dtype=np.float64, reset=False)
             weight = np.ones(len(rows))
         elif self._data is not None:
             rows, weight = np.asarray(self._data.x, dtype=np.float64), self._data.weight

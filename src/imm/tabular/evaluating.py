@@ -23,11 +23,6 @@ from imm.tabular.training import Setup
 
 Progress = Callable[[int, int], None]
 
-METRICS = {"classification": ("log-loss", "AUC", "accuracy"), "regression": ("RMSE", "R²")}
-"""The first is what models are chosen and compared by."""
-
-LOWER_IS_BETTER = ("log-loss", "RMSE")
-
 
 @dataclass(frozen=True)
 class Problem:
@@ -129,7 +124,10 @@ def evaluate(problem: Problem, methods: Sequence[str], progress: Progress) -> Sc
 
 
 def judge(predicted: Array, y: Array) -> dict[str, float]:
-    """The metrics of predictions ``[n, classes]``, or ``[n, 1]``, at hidden rows."""
+    """The metrics of predictions ``[n, classes]``, or ``[n, 1]``, at hidden rows.
+
+    The first is what models are chosen and compared by; lower is better.
+    """
     loss = losses_of(predicted, y)
     if predicted.shape[1] == 1:
         total = float(((y - y.mean()) ** 2).sum())

@@ -1,7 +1,7 @@
 """``imm fit``: from files to a model, and to what can be said of it."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -15,13 +15,20 @@ from imm.tabular.engines import engine_for
 from imm.tabular.evaluating import Problem, Progress, compare, evaluate
 from imm.tabular.kinds import Column, find_kinds
 from imm.tabular.labels import Label, find_label
-from imm.tabular.old_source import OldData, OldOnnx, OldScore, OldSource, number_task, shared_columns
+from imm.tabular.old_source import OldData, OldOnnx, OldScore, OldSource, check_names, number_task, shared_columns
+from imm.tabular.overlap import rows_in_both
 from imm.tabular.reading import Frame, read_table
 from imm.tabular.regressor import IMMRegressor
 from imm.tabular.saved import Saved
 from imm.tabular.verdict import helped, summarise, verdict
 
 RIVALS = ("stacking", "interpolation", "offset", "reverse-kd", "label-smoothing")
+
+PERFECT = 0.999
+"""Accuracy, or R², that is too good to be true."""
+
+SHOWN = 10
+"""Columns that a note names at most."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +65,10 @@ class Request:
         for option, names in (("--old-score", [self.old_score]), ("--old-features", self.old_features)):
             if self.label in names:
                 raise ValueError(f"{option} names the label {self.label!r}: it is what the old model predicts")
+        if self.old_score is not None and self.old_score in self.old_features:
+            raise ValueError(
+                f"--old-features names the old score {self.old_score!r}: give the columns that it was made of"
+            )
         if self.task not in (None, "classification", "regression"):
             raise ValueError(f"--task must be classification or regression, got {self.task!r}")
         if not isinstance(self.seed, int) or not 0 <= self.seed < 2**31:
@@ -86,13 +97,14 @@ def fit(request: Request, progress: Progress) -> Outcome:
     if not columns:
         reasons = "; ".join(f"{column.name}: {column.note}" for column in every[:5])
         raise ValueError(f"{new.path} has no column to learn from besides the label ({reasons or 'it has no other'})")
-    source, short = _old_source(request, new, label, columns)
+    source, short, seen = _old_source(request, new, label, columns)
     old = source.ask(new, label)
     problem = Problem(
         columns, typed(new, columns), label.of(new), old, short, number_task(label), request.model, request.seed
     )
     ours = "imm-stacking" if request.keep_old else "imm"
-    scores = evaluate(problem, ["full-only", "old-only", *(RIVALS if request.rivals else ()), ours], progress)
+    rivals = [name for name in RIVALS if request.rivals and (label.classes or name != "label-smoothing")]
+    scores = evaluate(problem, ["full-only", "old-only", *rivals, ours], progress)
     encoding = Encoding.fit(columns, problem.values)
     estimator = _train(problem, encoding, request.keep_old)
     words = verdict(scores, ours, estimator.lam_)
@@ -118,7 +130,7 @@ def fit(request: Request, progress: Progress) -> Outcome:
         "rows": summarise(scores),
         "splits": {method: {m: list(map(float, v)) for m, v in by.items()} for method, by in scores.by.items()},
         "columns": _columns(every, encoding, short),
-        "notes": _notes(columns, short, scores.by["old-only"]),
+        "notes": [*seen, *_notes(every, short, scores.by)],
         "seconds": round(time.perf_counter() - begin, 1),
         "versions": {name: version(name) for name in ("imm", "torch", "numpy", "scikit-learn", "polars")},
     }
@@ -127,25 +139,33 @@ def fit(request: Request, progress: Progress) -> Outcome:
 
 def _old_source(
     request: Request, new: Frame, label: Label, columns: Sequence[Column]
-) -> tuple[OldSource, tuple[str, ...]]:
-    """The old model, and which of the new columns it sees."""
+) -> tuple[OldSource, tuple[str, ...], list[str]]:
+    """The old model, which of the new columns it sees, and what a person should know of it."""
     names = [column.name for column in columns]
     if request.old_data is not None:
         old = read_table(request.old_data)
         shared = shared_columns(new, old, columns, label.name)
         source: OldSource = OldData.fit(old, label, shared, request.model, request.seed)
-        return source, tuple(column.name for column in shared if column.name in names)
-    for name in request.old_features:
-        if name not in new.names:
-            raise ValueError(f"{new.path} has no column {name!r} (--old-features); it has {', '.join(new.names[:30])}")
+        theirs = [column for column in shared if column.name in names]
+        short = tuple(column.name for column in theirs)
+        ours = [column for column in columns if column.name in short]
+        twins = rows_in_both(new, ours, old, theirs, label)
+        seen = (
+            f"{twins:,} of the {len(new):,} new rows stand in {old.path.name} too: the old model has seen the labels it"
+            f" is judged by, and every comparison is too kind to it. Remove them from {old.path.name}."
+        )
+        return source, short, [seen] if twins else []
+    check_names(new, request.old_features, "--old-features")
     short = tuple(name for name in request.old_features if name in names)
     if request.old_features and not short:
         raise ValueError(f"of --old-features {', '.join(request.old_features)} none can be used: they do not vary")
     if request.old_model is not None:
-        return OldOnnx(request.old_model, request.old_features), short
+        return OldOnnx(request.old_model, request.old_features), short, []
     assert request.old_score is not None
+    if label.classes is None and request.positive is not None:
+        raise ValueError(f"--positive is {request.positive!r}, but a regression has no classes: leave it out")
     positive = 0 if label.classes is None else label.positive(request.positive)
-    return OldScore(request.old_score, positive), short
+    return OldScore(request.old_score, positive), short, []
 
 
 def _train(problem: Problem, encoding: Encoding, keep_old: bool) -> Any:
@@ -176,8 +196,13 @@ def _columns(every: Sequence[Column], encoding: Encoding, short: Sequence[str]) 
     ]
 
 
-def _notes(columns: Sequence[Column], short: Sequence[str], old: Any) -> list[str]:
+def _notes(every: Sequence[Column], short: Sequence[str], by: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    columns = [column for column in every if column.kind != "left out"]
     notes = [f"{column.name}: {column.note}" for column in columns if column.note]
+    left_out = [f"{column.name} ({column.note})" for column in every if column.kind == "left out"]
+    if left_out:
+        more = f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else ""
+        notes.append(f"Left out: {', '.join(left_out[:SHOWN])}{more}.")
     if not short:
         notes.append(
             "Which columns the old model sees was not said (--old-features): rows for which its score is near are"
@@ -185,6 +210,10 @@ def _notes(columns: Sequence[Column], short: Sequence[str], old: Any) -> list[st
         )
     elif len(short) == len(columns):
         notes.append("The old model sees every column: nothing is new, and IMM is then reverse distillation.")
-    if "AUC" in old and np.nanmean(old["AUC"]) < 0.45:
+    if any(np.nanmean(by["full-only"].get(metric, 0)) > PERFECT for metric in ("accuracy", "R²")):
+        notes.append(
+            "Hidden rows are predicted almost without error: is the label, or what follows from it, among the columns?"
+        )
+    if np.nanmean(by["old-only"].get("AUC", 1)) < 0.45:
         notes.append("The old model ranks the rows backwards (AUC below 0.5): is the right class meant?")
     return notes

@@ -30,6 +30,8 @@ TIMES = (
     "T%H:%M:%SZ",
     "T%H:%M:%S%.fZ",
 )
+COMMAS = {";": (r"^[+-]?\d*,\d+$", "."), ",": (r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$", "")}
+"""By a file's separator: which numbers with commas are meant, and what stands for a comma."""
 IDENTIFIER = re.compile(r"(?i:(.*[ _.-])?(id|uuid|key|index|row|rownames|unnamed: ?0|column 1))|.*[a-z](Id|ID)")
 """Names of columns that number rows, if every row has a whole number of its own."""
 
@@ -135,13 +137,14 @@ def _parse_times(text: pl.Series, form: str) -> pl.Series:
 
 
 def _parse_numbers(frame: Frame, values: pl.Series) -> pl.Series:
-    """Null where a text is no number; in a file with semicolons, 2,5 is 2.5."""
+    """Null where a text is no number; in a file with semicolons 2,5 is 2.5, in one with commas 2,500 is 2500."""
     if values.dtype != pl.String:
         return values
     parsed = values.cast(pl.Float64, strict=False)
-    if frame.separator == ";" and parsed.null_count():
-        commas = values.str.contains(r"^[+-]?\d*,\d+$")
-        parsed = parsed.fill_null(values.set(~commas, None).str.replace(",", ".").cast(pl.Float64, strict=False))
+    if frame.separator in COMMAS and parsed.null_count() > values.null_count():
+        form, instead = COMMAS[frame.separator]
+        plain = values.set(~values.str.contains(form), None).str.replace_all(",", instead, literal=True)
+        parsed = parsed.fill_null(plain.cast(pl.Float64, strict=False))
     return parsed
 
 

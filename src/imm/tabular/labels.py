@@ -43,7 +43,7 @@ class Label:
         if self.classes is None:
             return as_numbers(frame, self.name).to_numpy().astype(np.float64)
         number = {label: i for i, label in enumerate(self.classes)}
-        return np.array([number.get(label, -1) for label in _written(frame, self.name)], dtype=np.intp)
+        return np.array([number.get(label, -1) for label in written(frame, self.name)], dtype=np.intp)
 
     def positive(self, given: str | None) -> int:
         """The number of the class whose probability an old score is."""
@@ -73,7 +73,7 @@ def find_label(frame: Frame, name: str, task: str | None) -> Label:
         task: ``classification`` or ``regression``, if the user says which.
     """
     check_label(frame, name)
-    values = _written(frame, name)
+    values = written(frame, name)
     different = values.n_unique()
     if len(frame) < LEAST:
         raise ValueError(
@@ -116,7 +116,7 @@ def check_label(frame: Frame, name: str) -> None:
         raise ValueError(f"label {name!r} is missing in {gone.sum()} rows, first in {first}: fill it in or remove them")
 
 
-def _written(frame: Frame, name: str) -> pl.Series:
+def written(frame: Frame, name: str) -> pl.Series:
     """Labels as text; numbers all in one way, so that 1 and 1.0 are the same."""
     values = frame.columns[name]
     if values.dtype == pl.String:

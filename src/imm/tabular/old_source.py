@@ -11,7 +11,7 @@ import numpy as np
 from imm.tabular.encoding import Encoding, typed
 from imm.tabular.engines import engine_for
 from imm.tabular.kinds import Column, as_numbers, find_kinds
-from imm.tabular.labels import Label, check_label
+from imm.tabular.labels import Label, check_label, written
 from imm.tabular.onnx_model import Onnx
 from imm.tabular.reading import Frame
 from imm.tabular.rivals import Table
@@ -55,7 +55,10 @@ class OldData:
         if label.classes is not None:
             lacking = [name for number, name in enumerate(label.classes) if number not in y]
             if lacking:
-                raise ValueError(f"{old.path} has no row with {label.name!r} = {lacking[0]!r}, but the new rows have")
+                there = ", ".join(written(old, label.name).unique(maintain_order=True)[:10])
+                raise ValueError(
+                    f"{old.path} has no row with {label.name!r} = {lacking[0]!r}, but the new rows have; it has {there}"
+                )
         encoded = typed(old, columns)
         known = np.flatnonzero(y >= 0) if label.classes is not None else np.arange(len(y))
         encoded, y = {name: column[known] for name, column in encoded.items()}, y[known]
@@ -68,7 +71,9 @@ class OldData:
         kind = IMMRegressor if label.classes is None else IMMClassifier
         fitted = kind(model=model, lam=0.0, l2=choice.l2, random_state=seed).fit(x, y)
         names = ", ".join(column.name for column in columns)
-        return cls(encoding, fitted, f"a {model} model of {names}, fitted on {len(y):,} rows of {old.path.name}")
+        other = f", {len(old) - len(y):,} with other labels left out" if len(y) < len(old) else ""
+        about = f"a {model} model of {names}, fitted on {len(y):,} rows of {old.path.name}{other}"
+        return cls(encoding, fitted, about)
 
     def ask(self, frame: Frame, label: Label) -> Array:
         """From the shared columns."""
@@ -94,10 +99,10 @@ class OldOnnx:
 
     def ask(self, frame: Frame, label: Label) -> Array:
         """Columns that are no numbers, and answers that are none, are refused."""
-        _check_names(frame, self.features, "--old-features")
+        check_names(frame, self.features, "--old-features")
         numbers = [as_numbers(frame, name) for name in self.features]
         x = np.column_stack([column.to_numpy().astype(np.float64) for column in numbers])
-        session = _session(self.path)
+        session = Onnx(self.path)
         expects = getattr(session, "n_features_in_", len(self.features))
         if expects != len(self.features):
             raise ValueError(f"{self.path} sees {expects} columns, but --old-features names {len(self.features)}")
@@ -129,7 +134,7 @@ class OldScore:
 
     def ask(self, frame: Frame, label: Label) -> Array:
         """Missing scores, and such that are no probabilities, are refused."""
-        _check_names(frame, [self.name], "--old-score")
+        check_names(frame, [self.name], "--old-score")
         found = as_numbers(frame, self.name)
         missing, outside = found.is_null(), ((found < 0) | (found > 1)).fill_null(False)
         if missing.any():
@@ -190,17 +195,8 @@ def number_task(label: Label) -> Task:
     return label.task if label.classes is None else Classification(np.arange(len(label.classes)))
 
 
-def _session(path: Path) -> Onnx:
-    try:
-        return Onnx(path)
-    except (FileNotFoundError, ImportError):
-        raise
-    except Exception as error:  # onnxruntime has many kinds, none of them public
-        reason = str(error).strip().partition("\n")[0]
-        raise ValueError(f"{path} is not an ONNX model that can be read: {reason}") from None
-
-
-def _check_names(frame: Frame, names: Sequence[str], option: str) -> None:
+def check_names(frame: Frame, names: Sequence[str], option: str) -> None:
+    """Refuses a table that lacks one of these columns, which an option names."""
     for name in names:
         if name not in frame.names:
             raise ValueError(f"{frame.path} has no column {name!r} ({option}); it has {', '.join(frame.names[:30])}")

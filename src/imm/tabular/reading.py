@@ -54,8 +54,6 @@ def read_table(path: Path) -> Frame:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; a CSV or Parquet file is needed")
     content = path.read_bytes()
-    if not content.strip():
-        raise ValueError(f"{path} is empty")
     frame = _parquet(path, content) if content.startswith(b"PAR1") else _csv(path, content)
     if not len(frame):
         raise ValueError(f"{path} has column names, but no rows")
@@ -93,16 +91,22 @@ def _text_column(column: pl.Series) -> pl.Series:
 def _csv(path: Path, content: bytes) -> Frame:
     text = _text(path, content)
     separator = _separator(text)
-    _, header = next(_records(path, text, separator))
+    line, header = next(_records(path, text, separator), (0, []))
+    if not header:
+        raise ValueError(f"{path} is empty")
     header = [name.strip() or f"column {number}" for number, name in enumerate(header, 1)]
     twice = [name for number, name in enumerate(header) if name in header[:number]]
     if twice:
         raise ValueError(f"{path} has the column {twice[0]!r} twice; give each a name of its own")
+    body = text.split("\n", line - 1)[-1].rstrip("\r\n")
     try:
-        found = pl.read_csv(text.encode(), separator=separator, has_header=False, infer_schema=False)
-        found = found.filter(pl.any_horizontal(pl.all().str.strip_chars().fill_null("") != ""))[1:]  # no blank lines
+        found = pl.read_csv(body.encode(), separator=separator, has_header=False, infer_schema=False)[1:]
     except pl.exceptions.PolarsError:
         found = pl.DataFrame()
+    empty = found.select(pl.all_horizontal(pl.all().str.strip_chars().fill_null("") == "")).to_series()
+    if empty.any():  # blank lines are no rows, but separators without values are one
+        kept = [_is_row(record) for _, record in _lines(path, body, separator)][1:]
+        found = found.filter(pl.Series(kept)) if len(kept) == len(found) else pl.DataFrame()
     if found.width != len(header):
         _check_even(path, text, separator, len(header))
         every = [record for _, record in _records(path, text, separator)]
@@ -138,7 +142,16 @@ def _separator(text: str) -> str:
 
 
 def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
-    """Every record that is not blank, with the line at which it begins."""
+    """The header and every row, with the line at which it begins; what is blank above the header is passed over."""
+    begun = False
+    for line, record in _lines(path, text, separator):
+        begun = begun or any(field.strip() for field in record)
+        if begun and _is_row(record):
+            yield line, record
+
+
+def _lines(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[str]]]:
+    """Every record, blank lines too, with the line at which it begins."""
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=separator, strict=True)
     while True:
         line = reader.line_num + 1
@@ -148,8 +161,12 @@ def _records(path: Path, text: str, separator: str) -> Iterator[tuple[int, list[
             raise ValueError(f"line {line} of {path}: {error}; is a quotation mark not closed?") from None
         if record is None:
             return
-        if any(field.strip() for field in record):
-            yield line, record
+        yield line, record
+
+
+def _is_row(record: list[str]) -> bool:
+    """Whether it has separators, or a value."""
+    return len(record) > 1 or any(field.strip() for field in record)
 
 
 def _check_even(path: Path, text: str, separator: str, width: int) -> None:

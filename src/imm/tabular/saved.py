@@ -12,7 +12,7 @@ from imm.tabular.encoding import Category, Encoding, typed
 from imm.tabular.labels import Label
 from imm.tabular.old_source import OldSource, number_task, restore
 from imm.tabular.reading import Frame
-from imm.tabular.saving import load
+from imm.tabular.saving import check_format, load, whole
 
 COLUMNS = "columns.json"
 
@@ -50,16 +50,19 @@ class Saved:
         """The reverse; nothing that is read is run."""
         try:
             record = json.loads((folder / COLUMNS).read_text(encoding="utf-8"))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             raise FileNotFoundError(f"{folder} is not what `imm fit` wrote: it has no {COLUMNS}") from None
         except ValueError as error:
-            raise ValueError(f"{folder / COLUMNS} is damaged: {error}") from None
-        if record.get("format") != 1:
-            raise ValueError(f"{folder} has format {record.get('format')!r}; this version of imm reads format 1")
-        classes = record["label"]["classes"]
-        label = Label(record["label"]["name"], None if classes is None else tuple(classes))
-        old = None if record["old"] is None else restore(record["old"], folder)
-        return cls(label, Encoding.from_record(record["columns"]), load(folder / "model"), old)
+            raise ValueError(f"{folder / COLUMNS} is damaged ({error}): fit the model again") from None
+        with whole(folder / COLUMNS):
+            check_format(folder, record)
+            classes = record["label"]["classes"]
+            label = Label(record["label"]["name"], None if classes is None else tuple(classes))
+            encoding = Encoding.from_record(record["columns"])
+            if encoding.features() != record["features"]:
+                raise LookupError("its columns do not make its features")
+            old = None if record["old"] is None else restore(record["old"], folder)
+        return cls(label, encoding, load(folder / "model"), old)
 
     def predict(self, frame: Frame) -> pl.DataFrame:
         """A row for each row: ``predicted``, and for classes ``probability of`` each."""

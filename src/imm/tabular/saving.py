@@ -1,6 +1,8 @@
 """Fitted estimators on disk: JSON and safetensors, nothing that is run when it is read."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -61,9 +63,26 @@ def load(path: str | Path, model: Any = None) -> Any:
         path: the folder.
         model: the engine or factory of modules the model was trained with, if it was not one of the names.
     """
+    record, arrays = _read(Path(path))
+    with whole(Path(path)):
+        return _restore(path, record, arrays, model)
+
+
+@contextmanager
+def whole(path: Path) -> Iterator[None]:
+    """What is missing from a record, or of another kind, says that the folder is damaged."""
+    try:
+        yield
+    except (OSError, ValueError, ImportError):
+        raise  # these say themselves what is wrong
+    except Exception as error:  # boosting libraries have kinds of their own
+        reason = f"{type(error).__name__} {error}".partition("\n")[0]
+        raise ValueError(f"{path} is damaged ({reason}): fit the model again") from None
+
+
+def _restore(path: str | Path, record: dict[str, Any], arrays: dict[str, Any], model: Any) -> Any:
     from imm.tabular import IMMClassifier, IMMRegressor
 
-    record, arrays = _read(Path(path))
     kind = {"IMMClassifier": IMMClassifier, "IMMRegressor": IMMRegressor}[record["estimator"]]
     model = record["model"] if model is None else model
     if model is None:
@@ -131,7 +150,13 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
         record = json.loads((path / RECORD).read_text(encoding="utf-8"))
         arrays = load_file(path / ARRAYS)
     except (OSError, ValueError, SafetensorError) as error:
-        raise ValueError(f"{path} is damaged: {error}") from None
+        raise ValueError(f"{path} is damaged ({error}): fit the model again") from None
+    with whole(path):
+        check_format(path, record)
+    return record, arrays
+
+
+def check_format(path: Path, record: dict[str, Any]) -> None:
+    """Refuses what another version wrote."""
     if record.get("format") != 1:
         raise ValueError(f"{path} has format {record.get('format')!r}; this version of imm reads format 1")
-    return record, arrays

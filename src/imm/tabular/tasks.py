@@ -137,7 +137,7 @@ def probabilities(answer: Any, n: int, own: Sequence[Any] | None, classes: Array
         classes: the full model's labels.
         partial: a class that the old model does not know has probability 0, rather than to be refused.
     """
-    p = np.asarray(answer, dtype=np.float64)
+    p = np.array(answer, dtype=np.float64)  # a copy: what pandas gives may be read only, of which torch warns
     own = list(classes) if own is None else [label.item() if isinstance(label, np.generic) else label for label in own]
     if p.shape in ((n,), (n, 1)) and len(own) == 2:
         p = p.reshape(n)
@@ -155,7 +155,7 @@ def probabilities(answer: Any, n: int, own: Sequence[Any] | None, classes: Array
     if missing and partial:
         p, own = np.hstack([p, np.zeros((n, len(missing)))]), own + missing
     elif missing:
-        raise ValueError(f"the restricted model knows the classes {own}, but y has {missing} too")
+        raise ValueError(f"the restricted model knows the classes {own}, but y has {missing} too: name them alike")
     p = p[:, [own.index(label) for label in labels]]
     total = p.sum(1, keepdims=True)
     if not (total > 0).all():

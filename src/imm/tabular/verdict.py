@@ -19,6 +19,15 @@ NAMES = {
 }
 """Methods as a newcomer calls them."""
 
+SAID = {
+    "helped": "helped",
+    "probably helped": "probably helped",
+    "no clear difference": "made no clear difference",
+    "probably did not help": "did not help here",
+    "did not help": "did not help here",
+}
+"""What :func:`helped` found, in a sentence."""
+
 
 def summarise(scores: Scores) -> list[dict[str, Any]]:
     """A flat record for each method and metric, with the comparison to ``full-only`` by the first metric."""
@@ -36,23 +45,15 @@ def summarise(scores: Scores) -> list[dict[str, Any]]:
 
 
 def verdict(scores: Scores, method: str, lam: float) -> str:
-    """Whether the old model helped ``method``, by how much and how sure that is; and whether it is better alone.
-
-    A difference counts if it is more than its standard error; it is clear if it is more than twice.
-    """
+    """Whether the old model helped ``method``, by how much and how sure that is; and whether it is better alone."""
     metric = next(iter(scores.by[method]))
     full, with_old, old = (float(scores.by[name][metric].mean()) for name in ("full-only", method, "old-only"))
     gain = compare(scores, method, "full-only")
     figures = f"{metric} {shown(with_old)} instead of {shown(full)}"
     often = f"better in {gain.better} of {gain.splits} splits" + (f", equal in {gain.equal}" if gain.equal else "")
-    if gain.mean > 2 * gain.standard_error:
-        words = f"The old model helped: {figures} ({often})."
-    elif gain.mean > gain.standard_error:
-        words = f"The old model probably helped: {figures} ({often}); more rows would make it certain."
-    elif gain.mean >= -gain.standard_error:
-        words = f"The old model made no clear difference: {figures} ({often})."
-    else:
-        words = f"The old model did not help here: {figures} ({often})."
+    found = helped(gain)
+    unsure = "; more rows would make it certain" if found == "probably helped" else ""
+    words = f"The old model {SAID[found]}: {figures} ({often}){unsure}."
     if lam == 0:
         words += (
             " For the saved model λ = 0 was chosen: it is trained on the new rows alone, so the old model does no harm."
@@ -64,7 +65,7 @@ def verdict(scores: Scores, method: str, lam: float) -> str:
 
 
 def helped(gain: Difference) -> str:
-    """One word for a programme to read."""
+    """In few words. A difference counts if it is more than its standard error; it is clear if it is more than twice."""
     if abs(gain.mean) <= gain.standard_error:
         return "no clear difference"
     sure = "" if abs(gain.mean) > 2 * gain.standard_error else "probably "

@@ -73,9 +73,9 @@ def test_two_files_become_a_model_a_verdict_and_a_page(done):
 
 
 @pytest.mark.parametrize("form", ["csv", "gz", "parquet"])
-def test_predictions_from_every_kind_of_file(done, form, tmp_path):
+def test_predictions_from_and_to_every_kind_of_file(done, form, tmp_path):
     folder, _ = done
-    rows, out = people(40, 5).drop("y"), tmp_path / "p.csv"
+    rows, out = people(40, 5).drop("y"), tmp_path / f"p.{form}"
     path = tmp_path / f"rows.{form}"
     if form == "parquet":
         rows.with_columns(pl.col("since").str.to_date()).write_parquet(path)
@@ -85,7 +85,7 @@ def test_predictions_from_every_kind_of_file(done, form, tmp_path):
     printed = runner.invoke(app, ["predict", f"{folder}/out", str(path), "--out", str(out)])
     assert printed.exit_code == 0, printed.output
     assert "40 predictions" in printed.stderr
-    found = pl.read_csv(out)
+    found = pl.read_parquet(out) if form == "parquet" else pl.read_csv(out)
     assert found.columns == ["predicted", "probability of no", "probability of yes"]
     p = found["probability of yes"].to_numpy()
     assert found["predicted"].to_list() == ["yes" if value > 0.5 else "no" for value in p]

@@ -89,11 +89,13 @@ def fit(
 def predict(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `imm fit` wrote.")],
     rows: Annotated[Path, typer.Argument(metavar="ROWS", help="Rows: CSV, gzipped CSV or Parquet.")],
-    out: Annotated[Path | None, typer.Option(help="A CSV file; if not given, standard output.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="A file: .csv, .gz or .parquet; if not given, CSV on standard output.")
+    ] = None,
 ) -> None:
     """Predict for every row of a table, in its order."""
     from imm.files import check_writable, write_whole
-    from imm.tabular import Saved, read_table
+    from imm.tabular import Saved, file_content, read_table
 
     if out is not None:
         if out.is_dir():
@@ -103,13 +105,13 @@ def predict(
         check_writable(out)
     model = Saved.load(folder)
     frame = read_table(rows)
-    predicted = model.predict(frame).write_csv()
+    predicted = model.predict(frame)
     for note in model.notes(frame):
         typer.echo(note, err=True)
     if out is None:
-        typer.echo(predicted, nl=False)
+        typer.echo(predicted.write_csv(), nl=False)
     else:
-        write_whole(out, predicted)
+        write_whole(out, file_content(predicted, out))
         typer.echo(f"{len(frame):,} predictions: {out}", err=True)
 
 

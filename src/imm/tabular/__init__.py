@@ -5,9 +5,20 @@ from imm.tabular.classifier import IMMClassifier
 from imm.tabular.induced import Diagnostic
 from imm.tabular.linear import Linear
 from imm.tabular.network import Network
-from imm.tabular.reading import read_table
+from imm.tabular.reading import file_content, read_table
 from imm.tabular.regressor import IMMRegressor
 from imm.tabular.saved import Saved
 from imm.tabular.saving import load
 
-__all__ = ["Choice", "Diagnostic", "IMMClassifier", "IMMRegressor", "Linear", "Network", "Saved", "load", "read_table"]
+__all__ = [
+    "Choice",
+    "Diagnostic",
+    "IMMClassifier",
+    "IMMRegressor",
+    "Linear",
+    "Network",
+    "Saved",
+    "file_content",
+    "load",
+    "read_table",
+]

@@ -1,4 +1,4 @@
-"""Tables from files: CSV, gzipped CSV and Parquet. What is in the file decides, not its name."""
+"""Tables from and to files: CSV, gzipped CSV and Parquet. What is in a file decides, not its name."""
 
 import csv
 import gzip
@@ -58,6 +58,16 @@ def read_table(path: Path) -> Frame:
     if not len(frame):
         raise ValueError(f"{path} has column names, but no rows")
     return frame
+
+
+def file_content(table: pl.DataFrame, path: Path) -> bytes:
+    """A table as the file's name asks for it: Parquet, gzipped CSV (``.gz``), or CSV."""
+    if path.suffix == ".parquet":
+        buffer = io.BytesIO()
+        table.write_parquet(buffer)
+        return buffer.getvalue()
+    content = table.write_csv().encode()
+    return gzip.compress(content, mtime=0) if path.suffix == ".gz" else content
 
 
 def _parquet(path: Path, content: bytes) -> Frame:

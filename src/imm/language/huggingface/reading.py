@@ -90,7 +90,8 @@ class Masked:
 
 def _rows(inputs: Mapping[str, Any], ids: Tensor) -> Rows:
     real = inputs.get("attention_mask")
-    return Rows(ids, torch.ones_like(ids).bool() if real is None else real.bool(), inputs.get("token_type_ids"))
+    real = torch.ones_like(ids).bool() if real is None else real.bool()
+    return Rows(ids, real, inputs.get("token_type_ids"), inputs.get("position_ids"))
 
 
 def _run(model: Any, rows: Rows, ids: Tensor) -> Tensor:

@@ -128,5 +128,7 @@ def test_data_that_cannot_be_indexed_is_refused():
         Index((row for row in tiny.rows(2)), Causal(), 1)
     with pytest.raises(ValueError, match="row 0 of the training data has no input_ids, only text, label"):
         Index([{"text": "a", "label": 0}], Causal(), 1)
-    with pytest.raises(ValueError, match=r"row 0 of the training data has input_ids of shape \(1, 3\): give each row as"):
+    with pytest.raises(
+        ValueError, match=r"row 0 of the training data has input_ids of shape \(1, 3\): give each row as"
+    ):
         Index([{"input_ids": [[1, 2, 3]]}], Causal(), 1)

@@ -117,8 +117,8 @@ def _rows_of(dataset: Any) -> Iterator[dict[str, Tensor]]:
         }
         if "input_ids" not in row:
             raise ValueError(
-                f"row {number} of the training data has input_ids of shape {np.shape(given['input_ids'])}: give each row"
-                " as one sequence of tokens"
+                f"row {number} of the training data has input_ids of shape {np.shape(given['input_ids'])}: give each"
+                " row as one sequence of tokens"
             )
         real = row.pop("attention_mask", torch.ones(n_tokens)).bool()
         row = {name: values[real] for name, values in row.items()}

@@ -5,7 +5,7 @@ import torch
 
 pytest.importorskip("transformers")
 from torch.nn.functional import cross_entropy
-from transformers import DistilBertConfig, DistilBertForMaskedLM, Trainer
+from transformers import DataCollatorWithPadding, DistilBertConfig, DistilBertForMaskedLM, Trainer
 
 from imm.language.huggingface import IMMTrainer, Masked, MaskingCollator, Rows, TaskWithMaskedLM, head, masked_loss
 from tests.language.huggingface import tiny
@@ -134,6 +134,17 @@ def test_evaluation_is_that_of_the_task(tmp_path):
     scores = model.task.eval()(**batch).logits
     wanted = cross_entropy(scores, torch.tensor([row["label"] for row in pairs(6)]))
     assert result.metrics["test_loss"] == pytest.approx(wanted.item(), rel=1e-5)
+
+
+def test_a_batch_without_masks_or_without_labels_is_refused_in_training(tmp_path):
+    """Without masks the loss of words was left out in silence."""
+    made = trainer(tmp_path, tiny.task_with_words())
+    made.data_collator = DataCollatorWithPadding(tiny.tokenizer(True))
+    with pytest.raises(ValueError, match="learns from a text and the same with masks: take a MaskingCollator"):
+        made.train()
+    made = trainer(tmp_path, tiny.task_with_words(), dataset=tiny.rows(masked=True))
+    with pytest.raises(ValueError, match="has no labels for BertForSequenceClassification: rows need a label"):
+        made.train()
 
 
 class SameMasks(MaskingCollator):

@@ -93,6 +93,39 @@ def test_smoothed_labels_of_a_task(tmp_path):
         )
 
 
+def test_a_target_that_is_the_model_itself(tmp_path):
+    """It would be trained while it informs, and as a target it does not learn."""
+    model = tiny.gpt2()
+    with pytest.raises(
+        ValueError, match=r"\(ShortContextModel\) is the GPT2LMHeadModel that is trained: give it another"
+    ):
+        make(tmp_path, model, ShortContextModel(model, 1), tiny.tokenizer())
+
+
+class Shared(IMMTrainer):
+    """As with FSDP."""
+
+    def create_accelerator_and_postprocess(self):
+        super().create_accelerator_and_postprocess()
+        self.is_fsdp_enabled = True
+
+
+@pytest.mark.parametrize("matching", ["streaming", "sampled", "exact"])
+def test_passes_over_parameters_that_are_shared_out(tmp_path, matching):
+    def make(model, masked):
+        data, tokens = tiny.rows(masked=masked), tiny.tokenizer(masked)
+        args = tiny.config(tmp_path, matching=matching)
+        return Shared(model, args, None, data, target=tiny.bigram(masked=masked), processing_class=tokens)
+
+    with pytest.raises(ValueError, match=f"{matching} matching of BertForMaskedLM needs whole parameters"):
+        make(tiny.bert(), True)
+    if matching == "streaming":
+        make(tiny.gpt2(), False)
+    else:
+        with pytest.raises(ValueError, match=f"{matching} matching of GPT2LMHeadModel needs whole parameters"):
+            make(tiny.gpt2(), False)
+
+
 def test_settings(tmp_path):
     with pytest.raises(TypeError, match="args must be an IMMConfig, got TrainingArguments"):
         IMMTrainer(tiny.gpt2(), TrainingArguments(output_dir=str(tmp_path), use_cpu=True), target=tiny.bigram())

@@ -67,6 +67,10 @@ def check_words(model: Any, target: Target, tokenizer: Any) -> None:
     lm, kind = language_model(model), type(target).__name__
     if not isinstance(target, Target):
         raise TypeError(f"target must be an imm.targets.Target over the words of {type(lm).__name__}, got {kind}")
+    if isinstance(target, ShortContextModel) and target.model is lm:
+        raise ValueError(
+            f"the target ({kind}) is the {type(lm).__name__} that is trained: give it another one, or a copy of this"
+        )
     n_words = lm.get_output_embeddings().weight.shape[0]
     if len(target.classes) != n_words:
         raise ValueError(

@@ -7,7 +7,16 @@ pytest.importorskip("transformers")
 from torch.nn.functional import cross_entropy
 from transformers import DataCollatorWithPadding, DistilBertConfig, DistilBertForMaskedLM, Trainer
 
-from imm.language.huggingface import IMMTrainer, Masked, MaskingCollator, Rows, TaskWithMaskedLM, head, masked_loss
+from imm.language.huggingface import (
+    IMMTrainer,
+    Masked,
+    MaskingCollator,
+    Rows,
+    TaskWithMaskedLM,
+    find_places,
+    head,
+    masked_loss,
+)
 from tests.language.huggingface import tiny
 
 MASK, SPECIAL = 4, [0, 1, 2, 3, 4]
@@ -70,6 +79,16 @@ def test_a_text_masked_for_the_mlm_loss_is_restored():
     assert rows.ids.tolist() == [[2, 7, 9, 8, 3, 0]]
     assert predicted.tolist() == [[False, True, True, True, False, False]]
     assert Masked(MASK, SPECIAL, restore=False).rows(batch)[0].ids.tolist() == batch["input_ids"].tolist()
+
+
+@pytest.mark.parametrize("left", [0, 2])
+def test_the_first_word_of_a_second_sentence_is_not_matched(left):
+    """Counted on texts, the bigram says that ``[CLS]`` follows ``[SEP]``."""
+    assert tiny.bigram(masked=True)(torch.tensor([3]))[0, 2] > 0.9
+    ids = torch.tensor([[0] * left + [2, 7, 9, 3, 8, 11, 3]])
+    batch = {"input_ids": ids, "attention_mask": (ids != 0).long()}
+    rows, predicted = Masked(MASK, SPECIAL, restore=False).rows(batch)
+    assert find_places(rows, predicted, 1).place.tolist() == [left + at for at in (1, 2, 5)]
 
 
 @pytest.mark.parametrize("matching", ["streaming", "exact", "sampled"])

@@ -103,7 +103,7 @@ def test_token_types_are_read():
     reading = Masked(4, [0, 1, 2, 3, 4], restore=False)
     rows = [{"input_ids": [2, 7, 3, 8, 9, 3], "token_type_ids": [0, 0, 0, 1, 1, 1]}]
     with torch.no_grad():
-        found = log_q_at(model, reading, Index(rows, reading, 1), torch.tensor([2]))
+        found = log_q_at(model, reading, Index(rows, reading, 1), torch.tensor([1]))
         seen = {"input_ids": torch.tensor([[2, 7, 3, 8, 4, 3]]), "token_type_ids": torch.tensor([[0, 0, 0, 1, 1, 1]])}
         torch.testing.assert_close(found[0], torch.log_softmax(model(**seen).logits[0, 4], -1), rtol=1e-4, atol=1e-5)
 

@@ -81,6 +81,17 @@ def test_a_text_masked_for_the_mlm_loss_is_restored():
     assert Masked(MASK, SPECIAL, restore=False).rows(batch)[0].ids.tolist() == batch["input_ids"].tolist()
 
 
+def test_an_unknown_word_is_a_word(tmp_path):
+    """It is masked as the others are: to see it would be to see the future."""
+    made = trainer(tmp_path)
+    reading, unknown = made.matcher.reading, torch.tensor([[2, 7, 9, 1, 3]])
+    rows, predicted = reading.rows({"input_ids": unknown})
+    assert predicted.tolist() == [[False, True, True, True, False]]
+    known = Rows(torch.tensor([[2, 7, 9, 8, 3]]), rows.real)
+    model, at = made.model.eval(), (torch.tensor([0]), torch.tensor([2]))
+    assert torch.equal(reading.hidden(model, rows, *at), reading.hidden(model, known, *at))
+
+
 @pytest.mark.parametrize("left", [0, 2])
 def test_the_first_word_of_a_second_sentence_is_not_matched(left):
     """Counted on texts, the bigram says that ``[CLS]`` follows ``[SEP]``."""

@@ -51,7 +51,7 @@ def reading_of(model: Any, tokenizer: Any) -> Reading:
                 "no processing_class" if tokenizer is None else f"{type(tokenizer).__name__}, which has no mask token"
             )
             raise ValueError(f"{type(lm).__name__} predicts masked words: give its tokenizer, got {given}")
-        return Masked(tokenizer.mask_token_id, tokenizer.all_special_ids, restore=lm is model)
+        return Masked(tokenizer.mask_token_id, _no_words(tokenizer), restore=lm is model)
     if names & set(MODEL_FOR_CAUSAL_LM_MAPPING_NAMES.values()):
         if config.model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", True):
             raise ValueError(
@@ -60,6 +60,12 @@ def reading_of(model: Any, tokenizer: Any) -> Reading:
             )
         return Causal()
     raise ValueError(f"{type(lm).__name__} is neither a causal nor a masked language model of transformers")
+
+
+def _no_words(tokenizer: Any) -> list[int]:
+    """The tokens that stand for no word. That for unknown words does, unless it has another role too."""
+    roles = {getattr(tokenizer, f"{role}_token_id", None) for role in ("bos", "eos", "sep", "cls", "pad", "mask")}
+    return [token for token in tokenizer.all_special_ids if token != tokenizer.unk_token_id or token in roles]
 
 
 def check_words(model: Any, target: Target, tokenizer: Any) -> None:

@@ -2,14 +2,16 @@
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("transformers")
+from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
 from imm.cli.app import app, main
-from imm.language.huggingface import IMMTrainer
+from imm.language.huggingface import IMMTrainer, load_model
 from tests.language.huggingface import tiny
 from tests.language.huggingface.conftest import _little_to_collect  # noqa: F401
 
@@ -79,7 +81,12 @@ def test_an_interrupted_run_continues_and_other_settings_are_refused(monkeypatch
         (("--model", "model", "--width", "5"), "--width is for the models lstm and transformer"),
         (("--model", "model", "--min-count", "5"), "--min-count is for the models lstm and transformer"),
         (("--model", "model", "--method", "reverse-kd"), "method must be one of none, imm-streaming"),
-        (("--model", "masked"), "masked predicts masked words"),
+        (("--model", "masked"), "masked is no causal model: BertLMHeadModel sees the words that it predicts"),
+        (("--model", "model", "--unroll", "16"), "model reads at most 16: give at most 15"),
+        (("--model", "model", "--unroll", "0"), "unroll must be a whole number of at least 1, got 0"),
+        (("--model", "model", "--epochs", "0"), "epochs must be a whole number of at least 1, got 0"),
+        (("--model", "model", "--lam", "-1"), "lam must be finite and not negative, got -1.0"),
+        (("--model", "model", "--unroll", "8", "--ngram-text", "none.txt"), "there is no file none.txt"),
     ],
 )
 def test_what_has_no_meaning_is_refused_in_one_line(arguments, message, monkeypatch, capsys):
@@ -87,3 +94,28 @@ def test_what_has_no_meaning_is_refused_in_one_line(arguments, message, monkeypa
     tiny.tokenizer(True).save_pretrained("masked")
     capsys.readouterr()
     assert message in refused(monkeypatch, capsys, *arguments)
+    assert not Path("imm-lm").exists()  # a run that cannot begin does not take the folder from one that can
+
+
+def test_a_causal_model_may_have_a_mask_token_and_its_longest_rows_are_read():
+    tiny.tokenizer(True).save_pretrained("model")
+    assert json.loads(run("--epochs", "1", "--unroll", "15").stdout)["valid_perplexity"] > 1
+
+
+def test_other_texts_under_the_same_names_are_refused(monkeypatch, capsys):
+    run("--epochs", "1")
+    with Path("valid.txt").open("a") as file:
+        file.write("w1 w2\n")
+    capsys.readouterr()
+    told = refused(monkeypatch, capsys, "--model", "model", "--out", "run", *FEW, "--epochs", "1")
+    assert "run holds a run with other settings or texts (the texts differ)" in told
+
+
+def test_a_model_in_half_precision_is_trained_in_single():
+    """A step of this size changes no bfloat16 number above 0.01."""
+    tiny.gpt2().bfloat16().save_pretrained("half")
+    tiny.tokenizer().save_pretrained("half")
+    run("--epochs", "1", "--learning-rate", "1e-5", model="half")
+    before, after = (tiny.parameters(load_model(AutoModelForCausalLM, name)) for name in ("half", "run/model"))
+    large = before.abs() > 0.01
+    assert (after[large] != before[large]).float().mean() > 0.9

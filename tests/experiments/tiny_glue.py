@@ -42,7 +42,7 @@ def use(monkeypatch, folder):
     for module in (glue, glue_words):
         monkeypatch.setattr(module, "model_folder", lambda name: str(folder / "model"))
     glue.tokenised.cache_clear()
-    glue.wiki_bigram.cache_clear()
+    glue.bigram.cache_clear()
 
 
 def model(folder):

@@ -139,7 +139,7 @@ def train(
         check_tensorboard()
     with reading("reading") as progress:
         texts = Texts.read(train, valid, test, ngram_text, level, min_count, progress)
-    claim(out, settings, texts)
+    claim(out, settings.to_json(), texts.fingerprint())
     if ngram_text is not None and settings.method in ("none", "label-smoothing"):
         typer.echo(
             f"method {settings.method} uses no bigram: --ngram-text gives words to the vocabulary only", err=True

@@ -24,7 +24,6 @@ from imm.language.huggingface import (
     load_model,
     load_tokenizer,
 )
-from imm.targets import Ngram
 
 SHARED = ("model", "head", "rows", "judged", "length", "epochs", "batch_size", "learning_rate", "warmup")
 MATCHING = ("lam", "ngram_lines", "positions")
@@ -74,12 +73,6 @@ def tokenised(model: str, task: str, split: str, length: int) -> list[dict[str, 
     ]
 
 
-@lru_cache(maxsize=1)
-def wiki_bigram(model: str, lines: int | None, kept: Path) -> Ngram:
-    """Read once."""
-    return bigram(model, lines, kept)
-
-
 def _trainer(settings: Settings, piece: Row, seed: int, folder: Path, kept: Path) -> Trainer:
     where, method = model_folder(settings["model"]), piece["method"]
     tokenizer = load_tokenizer(where)
@@ -115,4 +108,4 @@ def _trainer(settings: Settings, piece: Row, seed: int, folder: Path, kept: Path
     set_seed(seed)
     if method == "mlm":
         return Trainer(model, **given)
-    return IMMTrainer(model, target=wiki_bigram(settings["model"], settings["ngram_lines"], kept), **given)
+    return IMMTrainer(model, target=bigram(settings["model"], settings["ngram_lines"], kept), **given)

@@ -1,6 +1,7 @@
 """What the GLUE study needs of Wikipedia text: a bigram, and a head for masked words where the model has none."""
 
 from collections.abc import Iterator
+from functools import lru_cache
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
@@ -47,6 +48,7 @@ def wiki_lines(split: str, unk: str) -> Iterator[str]:
                 yield text.replace("<unk>", unk)
 
 
+@lru_cache(maxsize=1)
 def bigram(name: str, lines: int | None, kept: Path) -> Ngram:
     """Kneser-Ney over the model's own tokens, of the first ``lines`` paragraphs of WikiText-2 (all if None)."""
     folder = kept / f"bigram-{kept_runs.digest(name, lines)}"

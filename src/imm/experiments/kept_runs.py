@@ -39,10 +39,10 @@ def finish(folder: Path, trainer: Any, figures: Mapping[str, Any]) -> dict[str, 
     return result
 
 
-def common(folder: Path, **chosen: Any) -> dict[str, Any]:
+def common(folder: Path) -> dict[str, Any]:
     """Arguments of every run here: quiet, one checkpoint."""
     quiet = {"report_to": [], "disable_tqdm": True, "save_total_limit": 1}
-    return {"output_dir": str(folder), "dataloader_pin_memory": torch.cuda.is_available(), **quiet, **chosen}
+    return {"output_dir": str(folder), "dataloader_pin_memory": torch.cuda.is_available(), **quiet}
 
 
 class Steady:

@@ -6,14 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from imm.files import remove_leftovers, write_whole
-from imm.language.settings import Settings
-from imm.language.texts import Texts
 
 
-def claim(folder: Path, settings: Settings, texts: Texts) -> None:
-    """Writes ``settings.json``, or finds it there with the same content."""
+def claim(folder: Path, settings: Mapping[str, Any], texts: str) -> None:
+    """Writes ``settings.json``, or finds it there with the same content.
+
+    Args:
+        folder: the run's.
+        settings: JSON values.
+        texts: what tells them from others.
+    """
     path = folder / "settings.json"
-    mine = {"settings": settings.to_json(), "texts": texts.fingerprint()}
+    mine = {"settings": settings, "texts": texts}
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file; name a folder for the run")
     if path.exists():

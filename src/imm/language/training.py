@@ -86,7 +86,7 @@ class Run:
     ) -> None:
         self.settings, self.texts, self.folder = settings, texts, folder
         self._checkpoint_seconds = checkpoint_seconds
-        claim(folder, settings, texts)
+        claim(folder, settings.to_json(), texts.fingerprint())
         torch.manual_seed(settings.seed)
         self._generator = Generator().manual_seed(settings.seed)
         self.windows = Windows(texts.train, settings.batch_size, settings.unroll)

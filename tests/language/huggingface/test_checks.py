@@ -4,7 +4,16 @@ import pytest
 import torch
 
 pytest.importorskip("transformers")
-from transformers import BertModel, GPT2Config, GPT2LMHeadModel, TrainingArguments, default_data_collator
+from transformers import (
+    BartConfig,
+    BartForConditionalGeneration,
+    BertLMHeadModel,
+    BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    TrainingArguments,
+    default_data_collator,
+)
 
 from imm.language.huggingface import IMMConfig, IMMTrainer, ShortContextModel, fit_token_ngram
 from imm.targets import Table
@@ -41,6 +50,27 @@ def test_a_model_without_a_head_for_words(tmp_path, model):
         make(tmp_path, model(), tiny.bigram(masked=True), tiny.tokenizer(True))
 
 
+def test_a_model_with_an_encoder_and_a_decoder(tmp_path):
+    layers = dict.fromkeys(
+        ("encoder_layers", "decoder_layers", "encoder_attention_heads", "decoder_attention_heads"), 1
+    )
+    config = BartConfig(vocab_size=20, d_model=8, encoder_ffn_dim=8, decoder_ffn_dim=8, forced_eos_token_id=3, **layers)
+    with pytest.raises(
+        ValueError, match=r"^BartForConditionalGeneration has an encoder and a decoder: IMM is for causal"
+    ):
+        make(tmp_path, BartForConditionalGeneration(config), tiny.bigram(masked=True), tiny.tokenizer(True))
+
+
+def test_a_causal_model_that_sees_both_sides(tmp_path):
+    config = tiny.bert_config()
+    with pytest.raises(
+        ValueError, match=r"^BertLMHeadModel sees the words that it predicts, .* is_decoder=False: set it"
+    ):
+        make(tmp_path, BertLMHeadModel(config), tiny.bigram(masked=True), tiny.tokenizer(True))
+    config.is_decoder = True
+    make(tmp_path, BertLMHeadModel(config), tiny.bigram(masked=True), tiny.tokenizer(True))
+
+
 def test_a_masked_model_without_its_tokenizer(tmp_path):
     target = tiny.bigram(masked=True)
     with pytest.raises(
@@ -61,6 +91,39 @@ def test_smoothed_labels_of_a_task(tmp_path):
             tiny.rows(masked=True),
             label_smoothing_factor=0.1,
         )
+
+
+def test_a_target_that_is_the_model_itself(tmp_path):
+    """It would be trained while it informs, and as a target it does not learn."""
+    model = tiny.gpt2()
+    with pytest.raises(
+        ValueError, match=r"\(ShortContextModel\) is the GPT2LMHeadModel that is trained: give it another"
+    ):
+        make(tmp_path, model, ShortContextModel(model, 1), tiny.tokenizer())
+
+
+class Shared(IMMTrainer):
+    """As with FSDP."""
+
+    def create_accelerator_and_postprocess(self):
+        super().create_accelerator_and_postprocess()
+        self.is_fsdp_enabled = True
+
+
+@pytest.mark.parametrize("matching", ["streaming", "sampled", "exact"])
+def test_passes_over_parameters_that_are_shared_out(tmp_path, matching):
+    def make(model, masked):
+        data, tokens = tiny.rows(masked=masked), tiny.tokenizer(masked)
+        args = tiny.config(tmp_path, matching=matching)
+        return Shared(model, args, None, data, target=tiny.bigram(masked=masked), processing_class=tokens)
+
+    with pytest.raises(ValueError, match=f"{matching} matching of BertForMaskedLM needs whole parameters"):
+        make(tiny.bert(), True)
+    if matching == "streaming":
+        make(tiny.gpt2(), False)
+    else:
+        with pytest.raises(ValueError, match=f"{matching} matching of GPT2LMHeadModel needs whole parameters"):
+            make(tiny.gpt2(), False)
 
 
 def test_settings(tmp_path):
@@ -85,6 +148,20 @@ def test_any_target_over_single_tokens_will_do(tmp_path):
     made = tiny.trainer(tmp_path, target=uniform, max_steps=1)
     made.train()
     assert "matching" in made.state.log_history[0]
+    turned = Table({token: [1 / 20] * 20 for token in range(20)}, classes=range(19, -1, -1))
+    with pytest.raises(ValueError, match=r"\(Table\) must have the numbers of the 20 words .* order: class 0 is 19"):
+        tiny.trainer(tmp_path, target=turned)
+    with pytest.raises(
+        TypeError, match=r"target must be an imm\.targets\.Target over the words of GPT2LM\w+, got dict"
+    ):
+        tiny.trainer(tmp_path, target={5: [1.0]})
+
+
+@pytest.mark.parametrize("weak", [False, True])
+def test_short_contexts_are_as_long_as_the_targets(tmp_path, weak):
+    for target in (tiny.bigram(order=3), ShortContextModel(tiny.gpt2(seed=1), 2, tiny.tokenizer())):
+        made = tiny.trainer(tmp_path, target=target.weakened(0.2) if weak else target)
+        assert made.matcher.m == 2
 
 
 class Bare(GPT2LMHeadModel):

@@ -1,5 +1,7 @@
 """Models come from a folder; nothing is fetched, and no code is run."""
 
+import json
+
 import pytest
 import torch
 
@@ -43,6 +45,23 @@ def test_parameters_that_could_run_code_are_refused(folder):
     torch.save(tiny.gpt2().state_dict(), folder / "pytorch_model.bin")
     with pytest.raises(OSError, match="holds no model that can be read"):
         load_model(AutoModelForCausalLM, folder)
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "new"])
+def test_code_beside_a_model_is_not_run(folder, kind):
+    """A kind that transformers knows is read with its own code; another is refused."""
+    code = {"auto_map": dict.fromkeys(("AutoConfig", "AutoModelForCausalLM", "AutoTokenizer"), "beside.Made")}
+    for name, more in (("config.json", {"model_type": kind}), ("tokenizer_config.json", {})):
+        given = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(given | code | more))
+    (folder / "beside.py").write_text("raise SystemExit('this was run')\n")
+    assert load_tokenizer(folder).get_vocab() == tiny.tokenizer().get_vocab()
+    if kind == "gpt2":
+        assert torch.equal(tiny.parameters(load_model(AutoModelForCausalLM, folder)), tiny.parameters(tiny.gpt2()))
+    else:
+        with pytest.raises(OSError, match=r"holds no model that can be read: .* contains custom code"):
+            load_model(AutoModelForCausalLM, folder)
+        assert model_words(folder) is None
 
 
 def test_a_model_from_a_package_works_offline():

@@ -5,9 +5,18 @@ import torch
 
 pytest.importorskip("transformers")
 from torch.nn.functional import cross_entropy
-from transformers import DistilBertConfig, DistilBertForMaskedLM, Trainer
+from transformers import DataCollatorWithPadding, DistilBertConfig, DistilBertForMaskedLM, Trainer
 
-from imm.language.huggingface import IMMTrainer, Masked, MaskingCollator, Rows, TaskWithMaskedLM, head, masked_loss
+from imm.language.huggingface import (
+    IMMTrainer,
+    Masked,
+    MaskingCollator,
+    Rows,
+    TaskWithMaskedLM,
+    find_places,
+    head,
+    masked_loss,
+)
 from tests.language.huggingface import tiny
 
 MASK, SPECIAL = 4, [0, 1, 2, 3, 4]
@@ -72,6 +81,27 @@ def test_a_text_masked_for_the_mlm_loss_is_restored():
     assert Masked(MASK, SPECIAL, restore=False).rows(batch)[0].ids.tolist() == batch["input_ids"].tolist()
 
 
+def test_an_unknown_word_is_a_word(tmp_path):
+    """It is masked as the others are: to see it would be to see the future."""
+    made = trainer(tmp_path)
+    reading, unknown = made.matcher.reading, torch.tensor([[2, 7, 9, 1, 3]])
+    rows, predicted = reading.rows({"input_ids": unknown})
+    assert predicted.tolist() == [[False, True, True, True, False]]
+    known = Rows(torch.tensor([[2, 7, 9, 8, 3]]), rows.real)
+    model, at = made.model.eval(), (torch.tensor([0]), torch.tensor([2]))
+    assert torch.equal(reading.hidden(model, rows, *at), reading.hidden(model, known, *at))
+
+
+@pytest.mark.parametrize("left", [0, 2])
+def test_the_first_word_of_a_second_sentence_is_not_matched(left):
+    """Counted on texts, the bigram says that ``[CLS]`` follows ``[SEP]``."""
+    assert tiny.bigram(masked=True)(torch.tensor([3]))[0, 2] > 0.9
+    ids = torch.tensor([[0] * left + [2, 7, 9, 3, 8, 11, 3]])
+    batch = {"input_ids": ids, "attention_mask": (ids != 0).long()}
+    rows, predicted = Masked(MASK, SPECIAL, restore=False).rows(batch)
+    assert find_places(rows, predicted, 1).place.tolist() == [left + at for at in (1, 2, 5)]
+
+
 @pytest.mark.parametrize("matching", ["streaming", "exact", "sampled"])
 def test_the_gradient_is_that_of_the_three_losses_by_plain_loops(tmp_path, matching):
     plain = {"optim": "sgd", "learning_rate": 1.0, "max_grad_norm": 0.0, "max_steps": 1, "positions": 0}
@@ -134,6 +164,17 @@ def test_evaluation_is_that_of_the_task(tmp_path):
     scores = model.task.eval()(**batch).logits
     wanted = cross_entropy(scores, torch.tensor([row["label"] for row in pairs(6)]))
     assert result.metrics["test_loss"] == pytest.approx(wanted.item(), rel=1e-5)
+
+
+def test_a_batch_without_masks_or_without_labels_is_refused_in_training(tmp_path):
+    """Without masks the loss of words was left out in silence."""
+    made = trainer(tmp_path, tiny.task_with_words())
+    made.data_collator = DataCollatorWithPadding(tiny.tokenizer(True))
+    with pytest.raises(ValueError, match="learns from a text and the same with masks: take a MaskingCollator"):
+        made.train()
+    made = trainer(tmp_path, tiny.task_with_words(), dataset=tiny.rows(masked=True))
+    with pytest.raises(ValueError, match="has no labels for BertForSequenceClassification: rows need a label"):
+        made.train()
 
 
 class SameMasks(MaskingCollator):

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 pytest.importorskip("transformers")
+from transformers import DataCollatorWithFlattening
 
 from imm.language.huggingface import Causal, Index, Rows, choose, find_places, log_q_at
 from imm.language.huggingface.reading import Masked
@@ -102,9 +103,22 @@ def test_token_types_are_read():
     reading = Masked(4, [0, 1, 2, 3, 4], restore=False)
     rows = [{"input_ids": [2, 7, 3, 8, 9, 3], "token_type_ids": [0, 0, 0, 1, 1, 1]}]
     with torch.no_grad():
-        found = log_q_at(model, reading, Index(rows, reading, 1), torch.tensor([2]))
+        found = log_q_at(model, reading, Index(rows, reading, 1), torch.tensor([1]))
         seen = {"input_ids": torch.tensor([[2, 7, 3, 8, 4, 3]]), "token_type_ids": torch.tensor([[0, 0, 0, 1, 1, 1]])}
         torch.testing.assert_close(found[0], torch.log_softmax(model(**seen).logits[0, 4], -1), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_contexts_stay_in_their_text_where_positions_begin_anew(m):
+    """Rows packed into one are the same places as the rows, in a batch and in the training data."""
+    apart = [{"input_ids": row["input_ids"]} for row in tiny.rows(4)]
+    packed = DataCollatorWithFlattening()(apart)
+    found = find_places(*Causal().rows(packed), m)
+    one_by_one, index = (Index(data, Causal(), m) for data in (apart, [{k: v[0] for k, v in packed.items()}]))
+    assert found.short.tolist() == index.short.tolist() == one_by_one.short.tolist()
+    every = torch.arange(len(index.short))
+    for ours, wanted in zip(index.gather(every, True), one_by_one.gather(every, True), strict=True):
+        assert torch.equal(getattr(ours, "ids", ours), getattr(wanted, "ids", wanted))
 
 
 def test_data_that_cannot_be_indexed_is_refused():
@@ -114,3 +128,7 @@ def test_data_that_cannot_be_indexed_is_refused():
         Index((row for row in tiny.rows(2)), Causal(), 1)
     with pytest.raises(ValueError, match="row 0 of the training data has no input_ids, only text, label"):
         Index([{"text": "a", "label": 0}], Causal(), 1)
+    with pytest.raises(
+        ValueError, match=r"row 0 of the training data has input_ids of shape \(1, 3\): give each row as"
+    ):
+        Index([{"input_ids": [[1, 2, 3]]}], Causal(), 1)

@@ -70,3 +70,11 @@ def test_infinite_memory_of_a_frozen_model_is_the_exact_mean():
     for code in which.unique():
         wanted = torch.softmax(scores[which == code], -1).mean(0)
         torch.testing.assert_close(table.log_induced(code[None])[0].exp(), wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("m", [1, 2])
+def test_short_contexts_that_the_data_does_not_have_are_refused(m):
+    """Among single tokens each has a number, and without a check one would be given the target of another."""
+    codes = Codes(Index([{"input_ids": [7, 7, 9, 9, 5]}], Causal(), m))
+    with pytest.raises(ValueError, match=rf"short context \[{', '.join(['8'] * m)}\] does not occur in the data"):
+        codes.encode(torch.tensor([[9] * m, [8] * m]))

@@ -115,4 +115,4 @@ def test_a_longer_model_learns_from_a_shorter_one(tmp_path):
         made.train()
         last[lam] = made.state.log_history[-2]["matching"]
     assert last[100.0] < last[0.0] - 0.05
-    assert not teacher._model.transformer.wte.weight.requires_grad
+    assert not teacher.model.transformer.wte.weight.requires_grad

@@ -1,7 +1,9 @@
 """Fine-tunes a causal model on a text file, with an n-gram of the same or a larger text: ``imm lm train --model``."""
 
+import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,16 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, Trainer, default_data_collator, set_seed
 
 from imm.files import whole_folder, write_whole
+from imm.language.claim import claim
+from imm.language.huggingface.checks import reading_of
 from imm.language.huggingface.config import IMMConfig
 from imm.language.huggingface.continuing import quietly, train
 from imm.language.huggingface.loading import load_model, load_tokenizer
 from imm.language.huggingface.stream import cut, log_likelihoods
 from imm.language.huggingface.targets import fit_token_ngram, token_rows
 from imm.language.huggingface.trainer import IMMTrainer
+from imm.language.text import check_file
+from imm.validation import check_count, check_not_negative
 
 METHODS = ("none", "imm-streaming", "imm-sampled", "imm-exact")
 
@@ -29,7 +35,7 @@ class FineTuning:
     Attributes:
         model: a folder, or a name on the hub of what was downloaded before.
         method: one of ``METHODS``.
-        unroll: tokens of a row.
+        unroll: how many tokens of a row are predicted; one more is read.
     """
 
     model: str
@@ -51,6 +57,32 @@ class FineTuning:
             raise ValueError(
                 f"method must be one of {', '.join(METHODS)} for a model of transformers, got {self.method!r}"
             )
+        for name in ("epochs", "batch_size", "unroll"):
+            check_count(getattr(self, name), name)
+        check_not_negative(self.learning_rate, "learning_rate")
+
+    def arguments(self, out: Path) -> IMMConfig:
+        """For the trainer."""
+        return IMMConfig(
+            str(out),
+            report_to=[],
+            disable_tqdm=True,
+            dataloader_pin_memory=torch.cuda.is_available(),
+            save_strategy="epoch",
+            save_total_limit=1,
+            logging_strategy="epoch",
+            num_train_epochs=self.epochs,
+            per_device_train_batch_size=self.batch_size,
+            learning_rate=self.learning_rate,
+            seed=self.seed,
+            lam=self.lam,
+            matching=self.method.removeprefix("imm-") if self.method != "none" else "streaming",
+            n_contexts=self.n_contexts,
+            positions=self.positions,
+            memory=self.memory,
+            lifetime=self.lifetime,
+            table_mb=self.table_mb,
+        )
 
 
 def fine_tune(settings: FineTuning, texts: dict[str, Path], ngram_text: Path | None, out: Path) -> dict[str, float]:
@@ -65,41 +97,21 @@ def fine_tune(settings: FineTuning, texts: dict[str, Path], ngram_text: Path | N
     Returns:
         Perplexities per token of valid and test: of the model, of it ``before``, and of the ``bigram``.
     """
-    _claim(out, settings, {**texts, "ngram": ngram_text or texts["train"]})
+    args = settings.arguments(out)
     tokenizer = load_tokenizer(settings.model)
-    if tokenizer.mask_token_id is not None:
-        raise ValueError(
-            f"{settings.model} predicts masked words: see docs/transformers.md, and give a causal model here"
-        )
     tokens = {split: _tokens(path, tokenizer) for split, path in texts.items()}
     judged = {split: each for split, each in tokens.items() if split != "train"}
     with quietly():
         set_seed(settings.seed)
-        model = load_model(AutoModelForCausalLM, settings.model)
+        # Steps as small as those of fine-tuning are lost in half precision, whatever the file has.
+        model = load_model(AutoModelForCausalLM, settings.model, dtype=torch.float32)
+        _check_model(model, tokenizer, settings)
+        # Last of what may refuse: a run that cannot begin does not take the folder.
+        claim(out, asdict(settings), _fingerprint({**texts, "ngram": ngram_text or texts["train"]}))
         n_words = model.get_output_embeddings().weight.shape[0]
         counted = [tokens["train"].numpy()] if ngram_text is None else token_rows(ngram_text, tokenizer)
         bigram = fit_token_ngram(counted, tokenizer, 2, n_words)
         figures = {f"{split}_perplexity_before": _perplexity(model, each, settings) for split, each in judged.items()}
-        args = IMMConfig(
-            str(out),
-            report_to=[],
-            disable_tqdm=True,
-            dataloader_pin_memory=torch.cuda.is_available(),
-            save_strategy="epoch",
-            save_total_limit=1,
-            logging_strategy="epoch",
-            num_train_epochs=settings.epochs,
-            per_device_train_batch_size=settings.batch_size,
-            learning_rate=settings.learning_rate,
-            seed=settings.seed,
-            lam=settings.lam,
-            matching=settings.method.removeprefix("imm-") if settings.method != "none" else "streaming",
-            n_contexts=settings.n_contexts,
-            positions=settings.positions,
-            memory=settings.memory,
-            lifetime=settings.lifetime,
-            table_mb=settings.table_mb,
-        )
         rows = cut(tokens["train"], settings.unroll)[: (len(tokens["train"]) - 1) // settings.unroll or 1]
         given: dict[str, Any] = {"args": args, "train_dataset": rows, "data_collator": default_data_collator}
         none = settings.method == "none"
@@ -129,16 +141,24 @@ def _perplexity(model: Any, tokens: Tensor, settings: FineTuning) -> float:
     return math.exp(-float(log_likelihoods(model, tokens, settings.unroll).double().mean()))
 
 
-def _claim(out: Path, settings: FineTuning, texts: dict[str, Path]) -> None:
-    """A folder belongs to one run."""
-    mine = json.loads(json.dumps({**asdict(settings), "texts": {name: str(path) for name, path in texts.items()}}))
-    path = out / "settings.json"
-    if path.exists():
-        if json.loads(path.read_text()) != mine:
-            raise ValueError(
-                f"{out} holds a run with other settings or texts; give the same ones, or name another folder"
-            )
-    elif out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise FileExistsError(f"{out} is there already and holds no run; name another folder")
-    else:
-        write_whole(path, json.dumps(mine, indent=1) + "\n")
+def _check_model(model: Any, tokenizer: Any, settings: FineTuning) -> None:
+    """Refuses a model that is not causal, and rows that are longer than it reads."""
+    try:
+        reading_of(model, tokenizer)
+    except ValueError as error:
+        raise ValueError(f"{settings.model} is no causal model: {error}; see docs/transformers.md") from None
+    most = getattr(model.config, "max_position_embeddings", None)
+    if most is not None and settings.unroll >= most:
+        raise ValueError(
+            f"unroll {settings.unroll} makes rows of {settings.unroll + 1} tokens, the first of which is not predicted,"
+            f" and {settings.model} reads at most {most}: give at most {most - 1}"
+        )
+
+
+def _fingerprint(texts: Mapping[str, Path]) -> str:
+    digest = hashlib.sha256()
+    for name, path in texts.items():
+        check_file(path)
+        with path.open("rb") as file:
+            digest.update(name.encode() + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:16]

@@ -6,7 +6,15 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+from transformers.modeling_outputs import BaseModelOutput
+
+
+class _Answer(BaseModelOutput):
+    """The last hidden state and nothing else: what a head asks for besides (a cache, a router's scores) is None."""
+
+    def __getattr__(self, name: str) -> None:
+        if name.startswith("__"):
+            raise AttributeError(name)
 
 
 class _Given(nn.Module):
@@ -16,8 +24,13 @@ class _Given(nn.Module):
         super().__init__()
         self.hidden = hidden
 
+    @property
+    def decoder(self) -> "_Given":
+        """What OPT's head asks."""
+        return self
+
     def forward(self, *_: Any, **__: Any) -> Any:
-        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=self.hidden)
+        return _Answer(last_hidden_state=self.hidden)
 
 
 def head(model: Any, hidden: Tensor) -> Tensor:

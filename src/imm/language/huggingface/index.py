@@ -20,7 +20,8 @@ class Index:
     """All places of the training data at which a word is predicted, by their short contexts.
 
     Args:
-        dataset: rows with ``input_ids``, and ``attention_mask``, ``token_type_ids``, ``labels`` where they have them.
+        dataset: rows with ``input_ids``, and ``attention_mask``, ``token_type_ids``, ``position_ids``, ``labels`` where
+            they have them. Where positions begin anew in a row, so does the text.
         reading: of the model.
         m: how many tokens a short context has.
 
@@ -100,7 +101,7 @@ def log_softmax(scores: Tensor) -> Tensor:
 
 
 def _rows_of(dataset: Any) -> Iterator[dict[str, Tensor]]:
-    """Each row as a batch of its own, without padding, and without columns that say nothing of its tokens."""
+    """Each text as a batch of its own, without padding, and without columns that say nothing of its tokens."""
     if not isinstance(dataset, Sized):
         kind = type(dataset).__name__
         raise ValueError(f"IMM looks for contexts in all of the training data: {kind} has no length; give one that has")
@@ -111,8 +112,17 @@ def _rows_of(dataset: Any) -> Iterator[dict[str, Tensor]]:
         n_tokens = len(given["input_ids"])
         row = {
             name: torch.as_tensor(np.asarray(given[name], np.int64))
-            for name in ("input_ids", "attention_mask", "token_type_ids", "labels")
+            for name in ("input_ids", "attention_mask", "token_type_ids", "position_ids", "labels")
             if name in given and np.shape(given[name]) == (n_tokens,)
         }
+        if "input_ids" not in row:
+            raise ValueError(
+                f"row {number} of the training data has input_ids of shape {np.shape(given['input_ids'])}: give each"
+                " row as one sequence of tokens"
+            )
         real = row.pop("attention_mask", torch.ones(n_tokens)).bool()
-        yield {name: values[real][None] for name, values in row.items()}
+        row = {name: values[real] for name, values in row.items()}
+        positions = row.pop("position_ids", torch.arange(int(real.sum())))
+        begins = (positions[1:] == 0).nonzero()[:, 0] + 1
+        for text in zip(*(values[None].tensor_split(begins, 1) for values in row.values()), strict=True):
+            yield dict(zip(row, text, strict=True))

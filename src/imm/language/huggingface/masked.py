@@ -83,9 +83,14 @@ class TaskWithMaskedLM(nn.Module):
         more = {"attention_mask": attention_mask}
         more |= {} if token_type_ids is None else {"token_type_ids": token_type_ids}
         task = self.task(input_ids=input_ids, labels=labels, **more)
-        if not self.training or masked_input_ids is None:
+        if not self.training:
             return TaskWithMaskedLMOutput(task.loss, task.logits)
-        assert masked_words is not None
+        if masked_input_ids is None or masked_words is None:
+            raise ValueError("TaskWithMaskedLM learns from a text and the same with masks: take a MaskingCollator")
+        if task.loss is None:
+            raise ValueError(
+                f"TaskWithMaskedLM has no labels for {type(self.task).__name__}: rows need a label or labels"
+            )
         words = masked_loss(self.masked, masked_input_ids, masked_words, **more)
         return TaskWithMaskedLMOutput(task.loss + words, task.logits, task.loss.detach(), words.detach())
 

@@ -14,16 +14,19 @@ class Rows:
         ids: tokens, ``[rows, length]``.
         real: which of them are no padding, ``[rows, length]``.
         types: token types, ``[rows, length]``, for models that read pairs of sentences; or None.
+        positions: how many tokens of its own text stand before each, ``[rows, length]``, where texts are packed into
+            one row and the model is told so; or None.
     """
 
     ids: Tensor
     real: Tensor
     types: Tensor | None = None
+    positions: Tensor | None = None
 
     def to(self, device: torch.device) -> "Rows":
         """The same, elsewhere."""
-        types = None if self.types is None else self.types.to(device)
-        return Rows(self.ids.to(device), self.real.to(device), types)
+        types, positions = (None if each is None else each.to(device) for each in (self.types, self.positions))
+        return Rows(self.ids.to(device), self.real.to(device), types, positions)
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ def find_places(rows: Rows, predicted: Tensor, m: int) -> Places:
     if good.shape[1] > m:
         good[:, m:] &= rows.real.unfold(1, m + 1, 1).all(-1)
     good[:, :m] = False
+    if rows.positions is not None:
+        good &= rows.positions >= m
     row, place = good.nonzero(as_tuple=True)
     short = rows.ids[row[:, None], place[:, None] + torch.arange(-m, 0, device=place.device)]
     return Places(row, place, short, torch.ones(len(row), device=place.device))

@@ -52,7 +52,8 @@ class Masked:
 
     "At each location of a fine-tuning training sentence, we mask that word and all future words during the forward
     passes being done to compute the IMM component."  Tokens such as ``[SEP]`` are no words: they are not masked, nor
-    predicted.
+    predicted; nor is the word after one inside a row, the first of a second sentence: of what comes after a text a
+    restricted model of texts knows only that another begins, with ``[CLS]``.
 
     Args:
         mask: the token of the mask.
@@ -71,7 +72,10 @@ class Masked:
         ids, labels = inputs["input_ids"], inputs.get("labels")
         if self._restore and labels is not None:
             ids = ids.where(labels == IGNORED, labels)
-        return _rows(inputs, ids), ~self._is_special(ids)
+        rows, special = _rows(inputs, ids), self._is_special(ids)
+        predicted = ~special
+        predicted[:, 2:] &= ~(special[:, 1:-1] & rows.real[:, :-2])
+        return rows, predicted
 
     def hidden(self, model: Any, rows: Rows, row: Tensor, place: Tensor) -> Tensor:
         """See :class:`Reading`: a pass for each place."""
@@ -90,7 +94,8 @@ class Masked:
 
 def _rows(inputs: Mapping[str, Any], ids: Tensor) -> Rows:
     real = inputs.get("attention_mask")
-    return Rows(ids, torch.ones_like(ids).bool() if real is None else real.bool(), inputs.get("token_type_ids"))
+    real = torch.ones_like(ids).bool() if real is None else real.bool()
+    return Rows(ids, real, inputs.get("token_type_ids"), inputs.get("position_ids"))
 
 
 def _run(model: Any, rows: Rows, ids: Tensor) -> Tensor:

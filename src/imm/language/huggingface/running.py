@@ -21,9 +21,9 @@ class Codes:
     def __init__(self, index: Index) -> None:
         multiset = index.multiset
         by_frequency = torch.argsort(multiset.offsets.diff(), descending=True, stable=True)
-        self._index = index
+        self._index, self._occurs = index, multiset.offsets.diff() > 0
         self._code = torch.empty_like(by_frequency).index_put_((by_frequency,), torch.arange(len(by_frequency)))
-        # A code that does not occur is never asked for; it points to some row, which must exist.
+        # A code that does not occur is refused by encode; it points to some row, which must exist.
         first = multiset.offsets[:-1][by_frequency].long().clamp(max=len(multiset.rows) - 1)
         self._example = multiset.rows[first].long()
 
@@ -31,10 +31,14 @@ class Codes:
         return len(self._code)
 
     def encode(self, short: Tensor) -> Tensor:
-        """``[n, m]`` tokens to ``[n]`` codes."""
+        """``[n, m]`` tokens to ``[n]`` codes; refuses tokens that do not stand before a predicted word of the data."""
         if len(short) == 0:
             return short.new_zeros(0)
-        return self._code[self._index.multiset.encode(as_keys(short))].to(short.device)
+        given = self._index.multiset.encode(as_keys(short))
+        unseen = ~self._occurs[given]
+        if bool(unseen.any()):
+            raise ValueError(f"short context {short[unseen.to(short.device)][0].tolist()} does not occur in the data")
+        return self._code[given].to(short.device)
 
     def short(self, codes: Tensor) -> Tensor:
         """``[n]`` codes to ``[n, m]`` tokens."""

@@ -115,17 +115,17 @@ class ShortContextModel(Target):
         n_words = model.get_output_embeddings().weight.shape[0]
         super().__init__(range(n_words) if tokenizer is None else tokens_of(tokenizer, n_words))
         self.length = check_count(length, "length")
-        self._model = model.eval().requires_grad_(False)
+        self.model = model.eval().requires_grad_(False)
         self._at_once = rows_at_once
 
     @torch.no_grad()
     def probabilities(self, short: Any) -> Tensor:
         """P̂(· | short) of ``[n, length]`` tokens."""
-        tokens = torch.as_tensor(short).to(self._model.device)
+        tokens = torch.as_tensor(short).to(self.model.device)
         tokens = tokens[:, None] if tokens.ndim == 1 else tokens
         if tokens.shape[1] != self.length:
             raise ValueError(f"short must be [n, {self.length}], got shape {tuple(tokens.shape)}")
-        parts = [self._model(input_ids=some).logits[:, -1].float() for some in tokens.split(self._at_once)]
+        parts = [self.model(input_ids=some).logits[:, -1].float() for some in tokens.split(self._at_once)]
         return torch.softmax(torch.cat(parts), -1)
 
 

@@ -14,6 +14,7 @@ from imm.language.huggingface.checks import check_head, check_words, context_len
 from imm.language.huggingface.config import IMMConfig
 from imm.language.huggingface.masked import TaskWithMaskedLM
 from imm.language.huggingface.matchers import MATCHERS, Batch, Matcher
+from imm.language.huggingface.reading import Causal, Reading
 from imm.language.huggingface.saving import load_matching, save_matching
 from imm.language.huggingface.together import Together
 from imm.targets import Target
@@ -50,8 +51,8 @@ class IMMTrainer(Trainer):
             check_head(model)
         super().__init__(model, args, *rest, **more)
         check_words(self.model, target, self.processing_class)
-        self._check_settings()
         reading, self._together = reading_of(self.model, self.processing_class), Together(self.accelerator)
+        self._check_settings(reading)
         if self.train_dataset is None:
             raise ValueError("IMM needs train_dataset: its contexts are what the model is averaged over")
         kind = MATCHERS[args.matching]
@@ -73,13 +74,15 @@ class IMMTrainer(Trainer):
         self._terms: dict[str, Tensor] = {}
         self._logged_at = self.state.global_step
 
-    def _check_settings(self) -> None:
+    def _check_settings(self, reading: Reading) -> None:
         if isinstance(self.model, TaskWithMaskedLM) and self.label_smoother is not None:
             raise ValueError(
                 "label_smoothing_factor takes the labels from the model: TaskWithMaskedLM needs them, use 0"
             )
-        if self.args.matching != "streaming" and (self.is_deepspeed_enabled or self.is_fsdp_enabled):
-            raise ValueError(f"{self.args.matching} matching needs whole parameters: DeepSpeed and FSDP share them out")
+        passes = self.args.matching != "streaming" or not isinstance(reading, Causal)
+        if passes and (self.is_deepspeed_enabled or self.is_fsdp_enabled):
+            name = f"{self.args.matching} matching of {type(language_model(self.model)).__name__}"
+            raise ValueError(f"{name} needs whole parameters: DeepSpeed and FSDP share them out")
 
     def get_batch_samples(self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device) -> Any:
         """All batches of an optimizer step; what IMM is a mean over is known here only."""

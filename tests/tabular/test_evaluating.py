@@ -8,14 +8,14 @@ from sklearn.metrics import log_loss, r2_score, roc_auc_score
 from imm.tabular import Linear, evaluating
 from imm.tabular.choosing import folds
 from imm.tabular.encoding import Encoding
-from imm.tabular.evaluating import Problem, Scores, compare, evaluate, how_often, judge
+from imm.tabular.evaluating import Case, Scores, compare, evaluate, how_often, judge
 from imm.tabular.kinds import Column
 from imm.tabular.rivals import METHODS
 from imm.tabular.tasks import Classification, Regression
 from imm.tabular.verdict import gain_shown, helped, shown, summarise, verdict
 
 
-def problem(n=50, seed=0, old_knows=True):
+def case(n=50, seed=0, old_knows=True):
     rng = np.random.default_rng(seed)
     a, b = rng.normal(size=(2, n))
     y = (a + b + rng.logistic(size=n) > 0).astype(int)
@@ -23,7 +23,7 @@ def problem(n=50, seed=0, old_knows=True):
     values = {"a": pl.Series(a), "b": pl.Series(b), "c": pl.Series(rng.choice(["u", "v", "w"], n))}
     columns = [Column("a", "number"), Column("b", "number"), Column("c", "category")]
     old = np.stack([1 - p, p], 1)
-    return Problem(columns, values, y, old, ["a"], Classification(np.arange(2)), "linear", 0)
+    return Case(columns, values, y, old, ["a"], Classification(np.arange(2)), "linear", 0)
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def two_folds(monkeypatch):
 
 
 def test_every_split_is_what_each_method_does_alone(two_folds):
-    here = problem()
+    here = case()
     scores = evaluate(here, ["full-only", "old-only", "imm"], lambda done, total: None)
     (train, test), _ = folds(here.y, 2, 1, 0)
     encoding = Encoding.fit(here.columns, here.rows(train))
@@ -50,20 +50,20 @@ def test_hidden_rows_are_not_seen(two_folds, monkeypatch):
     """Encodings are fitted, and models trained, on what a change of the hidden rows does not touch."""
     seen = []
     monkeypatch.setitem(METHODS, "spy", lambda rows, setup: seen.append(rows) or METHODS["old-only"](rows, setup))
-    here = problem()
+    here = case()
     evaluate(here, ["spy"], lambda done, total: None)
     (_, test), _ = folds(here.y, 2, 1, 0)
     a, c = here.values["a"].to_numpy().copy(), here.values["c"].to_list()
     a[test] = 1e6
     changed = {**here.values, "a": pl.Series(a), "c": pl.Series(["z" if i in test else v for i, v in enumerate(c)])}
-    evaluate(Problem(**{**vars(here), "values": changed}), ["spy"], lambda done, total: None)
+    evaluate(Case(**{**vars(here), "values": changed}), ["spy"], lambda done, total: None)
     np.testing.assert_array_equal(seen[0].x, seen[2].x)
     assert not np.array_equal(seen[1].x, seen[3].x)
 
 
 def test_progress_ends_at_its_total(two_folds):
     steps = []
-    evaluate(problem(), ["full-only", "old-only"], lambda done, total: steps.append((done, total)))
+    evaluate(case(), ["full-only", "old-only"], lambda done, total: steps.append((done, total)))
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
@@ -148,8 +148,8 @@ def test_fewer_splits_where_rows_are_many_or_training_is_slow():
 
 
 def test_regression_splits(two_folds):
-    here = problem()
+    here = case()
     y = here.values["a"].to_numpy() + here.values["b"].to_numpy()
-    values = Problem(**{**vars(here), "y": y, "old": here.old[:, 1:], "task": Regression()})
+    values = Case(**{**vars(here), "y": y, "old": here.old[:, 1:], "task": Regression()})
     scores = evaluate(values, ["full-only", "old-only", "imm"], lambda done, total: None)
     assert scores.by["full-only"]["RMSE"].mean() < 0.5 * scores.by["old-only"]["RMSE"].mean()

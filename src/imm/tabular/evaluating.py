@@ -25,7 +25,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Problem:
+class Case:
     """A table as every split needs it.
 
     Attributes:
@@ -100,20 +100,20 @@ def how_often(n: int, model: str) -> tuple[int, int]:
     return 5, 2 if n <= 3000 else 1
 
 
-def evaluate(problem: Problem, methods: Sequence[str], progress: Progress) -> Scores:
+def evaluate(case: Case, methods: Sequence[str], progress: Progress) -> Scores:
     """Trains every method on every split; the last one's λ are kept."""
-    n_folds, n_repeats = how_often(len(problem.y), problem.model)
-    splits = folds(problem.y, n_folds, n_repeats, problem.seed)
+    n_folds, n_repeats = how_often(len(case.y), case.model)
+    splits = folds(case.y, n_folds, n_repeats, case.seed)
     found: dict[str, list[dict[str, float]]] = {method: [] for method in methods}
     lams = []
     for number, (train, test) in enumerate(splits):
-        learned = problem.rows(train)
-        encoding = Encoding.fit(problem.columns, learned)
-        rows = Table(encoding(learned), problem.y[train], problem.old[train])
-        hidden = encoding(problem.rows(test))
+        learned = case.rows(train)
+        encoding = Encoding.fit(case.columns, learned)
+        rows = Table(encoding(learned), case.y[train], case.old[train])
+        hidden = encoding(case.rows(test))
         for place, method in enumerate(methods):
-            fitted = METHODS[method](rows, problem.setup(encoding))
-            found[method].append(judge(fitted.predict(hidden, problem.old[test]), problem.y[test]))
+            fitted = METHODS[method](rows, case.setup(encoding))
+            found[method].append(judge(fitted.predict(hidden, case.old[test]), case.y[test]))
             progress(number * len(methods) + place + 1, len(splits) * len(methods))
         lams.append(fitted.strength)
     by = {

@@ -12,7 +12,7 @@ import numpy as np
 from imm.tabular.classifier import IMMClassifier
 from imm.tabular.encoding import Encoding, typed
 from imm.tabular.engines import engine_for
-from imm.tabular.evaluating import Problem, Progress, compare, evaluate
+from imm.tabular.evaluating import Case, Progress, compare, evaluate
 from imm.tabular.kinds import Column, find_kinds
 from imm.tabular.labels import Label, find_label
 from imm.tabular.old_source import OldData, OldOnnx, OldScore, OldSource, check_names, number_task, shared_columns
@@ -99,14 +99,14 @@ def fit(request: Request, progress: Progress) -> Outcome:
         raise ValueError(f"{new.path} has no column to learn from besides the label ({reasons or 'it has no other'})")
     source, short, seen = _old_source(request, new, label, columns)
     old = source.ask(new, label)
-    problem = Problem(
+    case = Case(
         columns, typed(new, columns), label.of(new), old, short, number_task(label), request.model, request.seed
     )
     ours = "imm-stacking" if request.keep_old else "imm"
     rivals = [name for name in RIVALS if request.rivals and (label.classes or name != "label-smoothing")]
-    scores = evaluate(problem, ["full-only", "old-only", *rivals, ours], progress)
-    encoding = Encoding.fit(columns, problem.values)
-    estimator = _train(problem, encoding, request.keep_old)
+    scores = evaluate(case, ["full-only", "old-only", *rivals, ours], progress)
+    encoding = Encoding.fit(columns, case.values)
+    estimator = _train(case, encoding, request.keep_old)
     words = verdict(scores, ours, estimator.lam_)
     diagnostic = estimator.diagnostic()
     record = {
@@ -168,20 +168,20 @@ def _old_source(
     return OldScore(request.old_score, positive), short, []
 
 
-def _train(problem: Problem, encoding: Encoding, keep_old: bool) -> Any:
+def _train(case: Case, encoding: Encoding, keep_old: bool) -> Any:
     """The estimator of all rows; a kept old model is one more short column."""
-    x, short = encoding(problem.values), encoding.of(problem.short)
+    x, short = encoding(case.values), encoding.of(case.short)
     if keep_old:
-        kept = problem.task.old_features(problem.old)
+        kept = case.task.old_features(case.old)
         x, short = np.hstack([x, kept]), np.append(short, np.ones(kept.shape[1], dtype=bool))
     settings: dict[str, Any] = {
-        "model": problem.model,
+        "model": case.model,
         "short_features": np.flatnonzero(short),
-        "random_state": problem.seed,
+        "random_state": case.seed,
     }
-    if problem.task.n_classes:
-        return IMMClassifier(**settings).fit(x, problem.y, restricted_proba=problem.old)
-    return IMMRegressor(**settings).fit(x, problem.y, restricted_pred=problem.old[:, 0])
+    if case.task.n_classes:
+        return IMMClassifier(**settings).fit(x, case.y, restricted_proba=case.old)
+    return IMMRegressor(**settings).fit(x, case.y, restricted_pred=case.old[:, 0])
 
 
 def _columns(every: Sequence[Column], encoding: Encoding, short: Sequence[str]) -> list[dict[str, str]]:

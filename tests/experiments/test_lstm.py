@@ -64,7 +64,7 @@ def test_studies_use_the_strengths_that_were_best():
     best = {}
     for row in sorted(rows, key=lambda row: -row["mean"]):
         best[row["method"]] = row["strength"]
-    assert lstm_data.STUDY.settings["strengths"] == best
+    assert lstm_data.STUDY.settings["strengths"].items() <= best.items()
     assert lstm_variants.STUDY.settings["strength"] == best["imm-streaming"]
 
 

@@ -66,7 +66,7 @@ STUDY = Study(
         "runs": 1,
         "fractions": [0.05, 0.1, 0.25],
         # the best of lstm-strength
-        "strengths": {"none": 0.0, "kn-noising": 0.2, "reverse-kd": 2.0, "imm-sampled": 1.0, "imm-streaming": 4.0},
+        "strengths": {"none": 0.0, "reverse-kd": 2.0, "imm-sampled": 1.0, "imm-streaming": 4.0},
     },
     quick={
         **QUICK,

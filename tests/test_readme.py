@@ -120,6 +120,25 @@ def test_rivals_table():
         assert words.format(good[method]["best"] + good[method]["tied"]) in said
 
 
+def test_language_table():
+    found = result("lstm-perplexity")
+
+    def value(source, method, split):
+        return next((row["value"] for row in source if (row["method"], row["split"]) == (method, split)), None)
+
+    rows = table("A language model and a bigram")
+    assert [row[0] for row in rows] == list(found["settings"]["strengths"])
+    for method, valid, test, paper in rows:
+        assert valid == f"{value(found['rows'], method, 'valid'):.1f}"
+        assert test == f"{value(found['rows'], method, 'test'):.1f}"
+        printed = value(found["paper"], method, "test")
+        assert paper == ("" if printed is None else f"{printed:.1f}")
+    ours = [value(found["rows"], method, "test") for method in ("none", "imm-streaming")]
+    papers = [value(found["paper"], method, "test") for method in ("none", "imm-sampled")]
+    said = "by {:.1f}% (the paper: {:.1f}%".format(*(100 * (1 - imm / none) for none, imm in (ours, papers)))
+    assert said in README.replace("\n", " ")
+
+
 def test_cost_of_tables():
     figures = json.loads((ROOT / "results" / "benchmark-tabular.json").read_text())
     assert [cell for _, cell in table("What tables cost")] == [

@@ -285,7 +285,7 @@ def test_a_folder_that_cannot_be_written_to(tmp_path, monkeypatch, capsys):
 def test_another_run_in_the_folder(monkeypatch, capsys):
     run(*BASE)
     error = refused(monkeypatch, capsys, *BASE, "--lam", "0.5")
-    assert "imm-lm holds a run with other settings or texts (lam is 0.2 there and 0.5 here)" in error
+    assert "imm-lm holds a run with other settings or texts (lam is 1.0 there and 0.5 here)" in error
     assert "give the same ones to continue it, or name another folder" in error
     assert "(the texts differ)" in refused(monkeypatch, capsys, *BASE, "--ngram-text", "big.txt")
 

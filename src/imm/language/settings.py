@@ -85,7 +85,7 @@ class Settings:
     epochs: int = 12
     clip: float = 5.0
     method: str = "none"
-    lam: float = 0.2
+    lam: float = 1.0
     gamma: float = 0.2
     n_contexts: int = 10
     every: int = 5

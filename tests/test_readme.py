@@ -139,6 +139,18 @@ def test_language_table():
     assert said in README.replace("\n", " ")
 
 
+def test_induced_bigrams():
+    found = {(row["method"], row["split"]): row["value"] for row in result("lstm-bigram")["rows"]}
+    said = README.replace("\n", " ")
+    none, streaming = (found[method, "test"] for method in ("none", "imm-streaming"))
+    assert f"a test perplexity of {none:.1f} without IMM, {streaming:.1f} with streaming" in said
+    assert f"Kneser-Ney's is {found['kneser-ney', 'test']:.2f}" in said
+    for split in ("train", "valid", "test"):  # the order of the paper's table
+        others = [found[method, split] for method in ("reverse-kd", "imm-sampled", "imm-serialized", "imm-streaming")]
+        assert found["kneser-ney", split] < min(others)
+        assert max(others) < found["none", split]
+
+
 def test_cost_of_tables():
     figures = json.loads((ROOT / "results" / "benchmark-tabular.json").read_text())
     assert [cell for _, cell in table("What tables cost")] == [

@@ -139,6 +139,20 @@ def test_language_table():
     assert said in README.replace("\n", " ")
 
 
+def test_little_text():
+    found = {
+        (round(row["percent"]), row["method"]): row["mean"]
+        for row in result("lstm-data")["rows"]
+        if row["split"] == "test"
+    }
+    methods = ("none", "reverse-kd", "imm-sampled", "imm-streaming", "kneser-ney", "interpolation")
+    lines = README.split("`imm reproduce lstm-data`", 1)[1].split("|---|---|---|---|---|---|---|\n", 1)[1].splitlines()
+    for percent in sorted({percent for percent, _ in found}):
+        cells = [f"{found[percent, method]:.1f}" for method in methods]
+        assert lines.pop(0) == f"| {percent} | " + " | ".join(cells) + " |"
+        assert found[percent, "imm-streaming"] < min(found[percent, method] for method in methods[:3])
+
+
 def test_induced_bigrams():
     found = {(row["method"], row["split"]): row["value"] for row in result("lstm-bigram")["rows"]}
     said = README.replace("\n", " ")

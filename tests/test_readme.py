@@ -165,6 +165,17 @@ def test_induced_bigrams():
         assert max(others) < found["none", split]
 
 
+def test_cost_of_language_models():
+    figures = json.loads((ROOT / "results" / "benchmark-language.json").read_text())
+    kinds = ("imm_streaming", "imm_serialized", "imm_sampled")
+    assert [cell for _, cell in table("What language models cost")] == [
+        ", ".join(f"{figures[f'step_{kind}']:.2f}" for kind in kinds),
+        ", ".join(f"{figures[f'peak_{kind}_more_mb']:.0f}" for kind in kinds),
+        f"{figures['fit_nltk_over_ours']:.0f}",
+        ", ".join(f"{figures[f'rows_order{order}_kenlm_over_ours']:.0f}" for order in (2, 3)),
+    ]
+
+
 def test_cost_of_tables():
     figures = json.loads((ROOT / "results" / "benchmark-tabular.json").read_text())
     assert [cell for _, cell in table("What tables cost")] == [

@@ -95,7 +95,8 @@ def predict(
 ) -> None:
     """Predict for every row of a table, in its order."""
     from imm.files import check_writable, write_whole
-    from imm.tabular import Saved, file_content, read_table
+    from imm.tabular import Saved, read_table
+    from imm.tabular.reading import file_content
 
     if out is not None:
         if out.is_dir():

@@ -5,7 +5,7 @@ from imm.tabular.classifier import IMMClassifier
 from imm.tabular.induced import Diagnostic
 from imm.tabular.linear import Linear
 from imm.tabular.network import Network
-from imm.tabular.reading import file_content, read_table
+from imm.tabular.reading import read_table
 from imm.tabular.regressor import IMMRegressor
 from imm.tabular.saved import Saved
 from imm.tabular.saving import load
@@ -18,7 +18,6 @@ __all__ = [
     "Linear",
     "Network",
     "Saved",
-    "file_content",
     "load",
     "read_table",
 ]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from imm.tabular import IMMClassifier, IMMRegressor
-from imm.tabular.choosing import choose, deal
+from imm.tabular.choosing import SHARES, choose, choose_share, deal
 from tests.tabular.tables import table
 
 
@@ -83,3 +83,13 @@ def test_more_rows_than_are_needed_to_choose(monkeypatch):
     t = table(n=200)
     model = IMMClassifier(short_features=t.short, restricted_model=t.old).fit(t.x, t.y)
     assert model.lam_ == pytest.approx(model.choice_.lam * 50 / 200)
+
+
+def test_a_share_is_the_mean_by_likelihood_and_none_where_none_is_best():
+    shares = np.array(SHARES)
+    assert choose_share(-10 * shares) == 0.0
+    assert choose_share(np.zeros(21)) == 0.0
+    assert choose_share(-1e6 * (shares - 0.3) ** 2) == pytest.approx(0.3)
+    assert choose_share(np.where(shares == 0, -1e-9, 0.0)) == pytest.approx(0.5)
+    flat = choose_share(-2 * (shares - 0.3) ** 2)  # few rows: nothing is sure
+    assert 0.3 < flat < 0.5

@@ -8,11 +8,11 @@ from tests.tabular.tables import table
 
 
 @pytest.mark.parametrize("classes", [2, 3])
-@pytest.mark.parametrize("keep_old", [False, True])
-def test_all_neighbours_by_hand(classes, keep_old, seed):
-    t = table(seed, n=20, classes=classes)
+@pytest.mark.parametrize(("lam", "keep_old"), [(1.0, False), (1.0, True), ("auto", True)])
+def test_all_neighbours_by_hand(classes, lam, keep_old, seed):
+    t = table(seed, n=20, features=20, classes=classes)
     model = IMMClassifier(
-        short_features=t.short, restricted_model=t.old, lam=1.0, n_neighbors=None, alpha=0.0, keep_old=keep_old
+        short_features=t.short, restricted_model=t.old, lam=lam, n_neighbors=None, alpha=0.0, keep_old=keep_old
     ).fit(t.x, t.y)
     asked = t.x_test[:5, :2]
     expected = []
@@ -44,6 +44,14 @@ def test_matching_brings_the_induced_model_near_the_old_one(seed):
     assert found.lam == 10.0
     induced, old = model.induced_predict_proba(t.x[:, :2]), t.old.predict_proba(t.x[:, :2])
     assert found.with_imm == pytest.approx((old * np.log(old / induced)).sum(1).mean(), abs=1e-9)
+
+
+def test_an_old_model_that_is_mixed_in_is_part_of_the_distance():
+    t = table(1, n=40, features=40)
+    model = IMMClassifier(short_features=t.short, restricted_model=t.old, keep_old=True).fit(t.x, t.y)
+    assert model.share_ > 0
+    induced, old = model.induced_predict_proba(t.x[:, :2]), t.old.predict_proba(t.x[:, :2])
+    assert model.diagnostic().with_imm == pytest.approx((old * np.log(old / induced)).sum(1).mean(), abs=1e-9)
 
 
 def test_the_same_for_a_regression(seed):

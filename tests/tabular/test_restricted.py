@@ -185,6 +185,45 @@ def test_keep_old_of_many_classes_and_of_a_regression():
     assert model.score(values.x_test, values.y_test) > 0.5
 
 
+@pytest.mark.parametrize(("classes", "seed"), [(0, 3), (2, 1), (3, 1)])
+def test_a_kept_old_model_is_mixed_in_with_a_share_that_is_chosen(classes, seed):
+    t = table(seed, n=40, features=40, classes=classes)  # as many features as rows: the new model is unsure
+    kind = IMMClassifier if classes else IMMRegressor
+    model = kind(short_features=[0, 1], restricted_model=t.old, keep_old=True).fit(t.x, t.y)
+    assert 0 < model.share_ < 1
+    predict = model.predict_proba if classes else model.predict
+    old = (t.old.predict_proba if classes else t.old.predict)(t.x_test[:, :2])
+    mixed = predict(t.x_test)
+    share, model.share_ = model.share_, 0.0
+    np.testing.assert_allclose(mixed, (1 - share) * predict(t.x_test) + share * old, atol=1e-12)
+    if classes:
+        model.share_ = share
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(t.x_test)), mixed, atol=1e-12)
+        assert (model.predict(t.x_test) == mixed.argmax(1)).all()
+
+
+def test_a_kept_old_model_that_is_wrong_has_no_share():
+    wrong = fitted(lambda short: T.old.predict_proba(short)[:, ::-1], keep_old=True, lam="auto")
+    assert wrong.share_ == 0
+    assert fitted(T.old, keep_old=True, lam=1.0).share_ == 0
+    assert fitted(T.old, lam="auto").share_ == 0
+
+
+def test_old_answers_as_a_column_are_given_again_when_predicting():
+    t = table(1, n=40, features=40)
+    p, at = (t.old.predict_proba(x[:, :2]) for x in (t.x, t.x_test))
+    asked = IMMClassifier(short_features=[0, 1], restricted_model=t.old, keep_old=True).fit(t.x, t.y)
+    given = IMMClassifier(short_features=[0, 1], keep_old=True).fit(t.x, t.y, restricted_proba=p)
+    assert given.share_ == pytest.approx(asked.share_, rel=1e-6)
+    np.testing.assert_allclose(given.predict_proba(t.x_test, at), asked.predict_proba(t.x_test), atol=1e-6)
+    with pytest.raises(ValueError, match="predictions need its answers at their rows too"):
+        given.predict(t.x_test)
+    with pytest.raises(ValueError, match="the old model's answers are not needed to predict"):
+        asked.predict(t.x_test, at)
+    with pytest.raises(ValueError, match="keeps an old one of which only answers are known"):
+        given.induced_predict_proba(t.x[:, :2])
+
+
 def test_lam_may_be_a_schedule_in_the_number_of_rows():
     assert fitted(T.old, lam=lambda n: 120 / n).lam_ == 2.0
     assert fitted(T.old, lam=Schedule(-0.001, 0.56)).lam_ == pytest.approx(1.0)
@@ -213,7 +252,6 @@ def test_the_old_model_may_know_more_classes_but_not_fewer():
         ({"restricted": lambda x: x[:, 0] * 0 + 1.5}, "must be between 0 and 1, got 1.5"),
         ({"restricted": lambda x: np.ones((len(x), 2))}, "sums to 2"),
         ({"proba": P[:10]}, r"must be \[60\] for two classes or \[60, 2\], got shape \(10, 2\)"),
-        ({"proba": P, "keep_old": True}, "keep_old=True needs the old model at prediction"),
         ({"lam": -1.0}, "lam must be finite and not negative, got -1.0"),
         ({"lam": "best"}, "lam must be 'auto', a number, a schedule or a callable of n, got 'best'"),
         ({"l2": "best"}, "l2 must be 'auto' or a number, got 'best'"),

@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 from imm.tabular import IMMClassifier, IMMRegressor
 from imm.tabular.engines import engine_for
 from imm.tabular.network import Network
-from imm.tabular.rivals import BEGINS, METHODS, NEED_OLD, RATIOS, WITH_OLD_DATA, Table, losses_of
+from imm.tabular.rivals import BEGINS, METHODS, NEED_OLD, WITH_OLD_DATA, Table, losses_of
 from imm.tabular.rivals.table import OldRows
 from imm.tabular.tasks import Classification, Regression
 from imm.tabular.training import Setup
@@ -89,8 +89,10 @@ def test_interpolation_is_full_only_where_the_old_model_is_noise_and_old_only_wh
     assert METHODS["interpolation"](Table(rows.x, rows.y, noise), setup).strength <= 0.2
     known = np.where(np.arange(2) == rows.y[:, None], 0.999, 0.001)
     found = METHODS["interpolation"](Table(rows.x, rows.y, known), setup)
-    assert found.strength == RATIOS[-1]
-    np.testing.assert_array_equal(found.predict(test.x, test.old), test.old)
+    assert found.strength > 0.9
+    full = METHODS["full-only"](rows, setup).predict(test.x, test.old)
+    mixed = (1 - found.strength) * full + found.strength * test.old
+    np.testing.assert_allclose(found.predict(test.x, test.old), mixed, atol=1e-9)
 
 
 def test_stacking_of_a_regression_is_ridge_with_one_more_column():

@@ -45,6 +45,18 @@ def test_names_and_the_choice_are_kept(tmp_path):
         loaded.predict(frame[["b", "a", "c"]])
 
 
+@pytest.mark.parametrize("model", ["linear", "mlp"])
+def test_a_model_that_keeps_old_answers(tmp_path, model):
+    t = table(1, n=40, features=40)
+    p = [t.old.predict_proba(x[:, :2]) for x in (t.x, t.x_test)]
+    lam = "auto" if model == "linear" else 1.0
+    saved = IMMClassifier(model, short_features=t.short, lam=lam, keep_old=True).fit(t.x, t.y, restricted_proba=p[0])
+    assert (saved.share_ > 0) == (model == "linear")
+    saved.save(tmp_path / "model")
+    loaded = load(tmp_path / "model")
+    np.testing.assert_array_equal(loaded.predict_proba(t.x_test, p[1]), saved.predict_proba(t.x_test, p[1]))
+
+
 def test_refusals(tmp_path):
     t = table(n=30)
     with pytest.raises(ValueError, match="keep_old=True cannot be saved: it asks the old model, which is not stored"):

@@ -12,6 +12,9 @@ from imm.tabular.rows import Array
 LAMS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Candidates for λ; none at all is the first."""
 
+SHARES = tuple(i / 20 for i in range(21))
+"""Candidates for the old model's share where its prediction is mixed in; none at all is the first."""
+
 CAUTION = 0.25
 """How many standard errors of its gain a λ is charged."""
 
@@ -170,3 +173,16 @@ def choose(
         gain=gain,
         standard_error=error,
     )
+
+
+def choose_share(log_likelihoods: Array) -> float:
+    """The old model's share in a mixture, from what held-out rows say of each of :data:`SHARES`.
+
+    The mean share, each weighted by its likelihood (pseudo-Bayesian model averaging): with few rows many shares are
+    about as likely, and the most likely one is mostly luck. None where none at all is the most likely.
+    """
+    best = int(np.argmax(log_likelihoods))
+    if best == 0:
+        return 0.0
+    likelihood = np.exp(log_likelihoods - log_likelihoods[best])
+    return float(likelihood @ SHARES / likelihood.sum())

@@ -37,7 +37,8 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
             :func:`imm.tabular.choosing.choose`. It may choose 0.
         l2: the full model's own penalty, scikit-learn's ``1/C``. ``"auto"``: chosen together with λ; 1 where λ is
             given.
-        keep_old: the old model's log-odds become one more short feature (IMM together with stacking). Predictions
+        keep_old: the old model's log-odds become one more short feature (IMM together with stacking) and, with
+            ``lam="auto"``, its prediction is mixed in with a share that the same cross-validation decides. Predictions
             then ask the old model each time; otherwise it is not needed any more.
         n_neighbors: how many rows a short context is averaged over, if not that many have it in common. None: all
             rows, and the cost is quadratic.
@@ -50,6 +51,7 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
         lam_: λ as used.
         l2_: the penalty as used.
         choice_: what cross-validation found (:class:`Choice`); None if λ was given.
+        share_: the old model's share in predictions; 0 without ``keep_old``, or if λ was given.
         short_features_: numbers of the short columns, in the old model's order.
         restricted_: how the old model came: ``"estimator"``, ``"callable"``, ``"onnx"``, ``"column"``,
             ``"old data"``, ``"same data"``; None if none was needed.
@@ -57,7 +59,7 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
         uses_old_model_: whether predictions ask it.
         coef_: of a linear model, ``[1 or classes, features]``, in the units of the columns.
         intercept_: the same, ``[1 or classes]``.
-        old_coef_: with ``keep_old``, of the old log-odds.
+        old_coef_: with ``keep_old``, of the old log-odds. All three are of the new model, before the old is mixed in.
         n_features_in_: the number of columns.
         feature_names_in_: their names, if they have any.
 
@@ -93,24 +95,24 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
             raise ValueError(f"y must have at least two classes, got one class: {self.classes_[0]!r}")
         return Classification(self.classes_), y
 
-    def decision_function(self, X: Any) -> Array:
+    def decision_function(self, X: Any, restricted_proba: Any = None) -> Array:
         """Log-odds of the second of two classes, ``[n]``; logits of more, ``[n, classes]``."""
-        scores = self._scores(X)
+        scores = self._scores(X, restricted_proba)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, restricted_proba: Any = None) -> Array:
         """``[n, classes]``."""
-        scores = self._scores(X)
+        scores = self._scores(X, restricted_proba)
         return Classification(self.classes_).proba(scores)
 
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any, restricted_proba: Any = None) -> Array:
         """``[n, classes]``."""
-        scores = self._scores(X)
+        scores = self._scores(X, restricted_proba)
         return Classification(self.classes_).log_proba(scores)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, restricted_proba: Any = None) -> Array:
         """The most probable label, ``[n]``."""
-        scores = self._scores(X)
+        scores = self._scores(X, restricted_proba)
         numbers = scores.argmax(1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)
         labels: Array = self.classes_[numbers]
         return labels

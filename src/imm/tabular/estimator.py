@@ -98,6 +98,9 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
             lam, self.choice_ = self._setup.choose(data, l2)
         self.lam_ = lam or 0.0
         self.l2_ = self.choice_.l2 if self.choice_ else 1.0 if l2 is None else l2
+        self.share_ = 0.0
+        if self.keep_old and self.choice_:
+            self.share_ = self._setup.choose_share(data, self.l2_, self.choice_.lam)
         self._scaling, self._trained, _ = self._setup.train(data, self.l2_, self.lam_)
         if isinstance(data.old, Refitted):
             source = Source("same data", data.old.fit(np.arange(len(data.x))), self.short_features_)
@@ -138,11 +141,6 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         default = type(self)(lam=0.0)
         source = find_source(self.restricted_model, answers is not None, X, self.short_features_, default)
         if source.kind == "column":
-            if self.keep_old:
-                raise ValueError(
-                    "keep_old=True needs the old model at prediction, but only its answers at the training rows are"
-                    " given; put them into X as a column of their own and name it in short_features"
-                )
             return source, self._setup.task.given(answers, len(X))
         if not len(self.short_features_):
             raise ValueError("short_features is empty: the old model must see a column, if its answers are not given")
@@ -183,11 +181,29 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         if self.keep_old:
             self.old_coef_ = weight[n:, 0] if flat else weight[n:].T.copy()
 
-    def _scores(self, X: Any) -> Array:
+    def _scores(self, X: Any, answers: Any) -> Array:
         check_is_fitted(self)
         x = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
-        old = self._source.ask(X, self._setup.task) if self.keep_old and self._source else None
-        return self._trained.scores(self._scaling(self._setup.with_old(x, old)))
+        old = self._old_at(X, answers)
+        scores = self._trained.scores(self._scaling(self._setup.with_old(x, old)))
+        return scores if old is None or not self.share_ else self._setup.task.mixed(scores, old, self.share_)
+
+    def _old_at(self, X: Any, answers: Any) -> Array | None:
+        """The old model's word at rows to predict; None if it is not needed."""
+        task = self._setup.task
+        needed = self.keep_old and self.restricted_ == "column"
+        if needed and answers is None:
+            raise ValueError(
+                "keep_old=True, and the old model's answers were given to fit as a column: predictions need its"
+                " answers at their rows too"
+            )
+        if not needed and answers is not None:
+            raise ValueError(
+                "the old model's answers are not needed to predict: give them if keep_old=True and fit had a column"
+            )
+        if needed:
+            return task.given(answers, len(X))
+        return self._source.ask(X, task) if self.keep_old and self._source else None
 
     @property
     def uses_old_model_(self) -> bool:
@@ -216,23 +232,27 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         else:
             raise ValueError("this model was loaded and has no training rows; give rows with all columns as X")
         old = asked_old = None
+        if self.keep_old and self.restricted_ == "column":
+            raise ValueError("this model keeps an old one of which only answers are known: it cannot be asked")
         if self.keep_old and self._source:
             old = self._source.ask_short(rows[:, self.short_features_], setup.task)
             asked_old = self._source.ask_short(short, setup.task)
         asked = np.zeros((len(values), self.n_features_in_))
         asked[:, self.short_features_] = values
-        return induced_at(
+        induced = induced_at(
             setup,
             self._trained,
             self._scaling(setup.with_old(rows, old)),
             weight,
             self._scaling(setup.with_old(asked, asked_old)),
         )
+        return induced if asked_old is None else (1 - self.share_) * induced + self.share_ * asked_old
 
     def save(self, path: str | Path) -> None:
         """Writes a folder with JSON and safetensors, which :func:`imm.tabular.load` reads; the old model is not in it.
 
-        Refused with ``keep_old=True``: such a model asks the old one, which is not stored.
+        Refused with ``keep_old=True``, unless old answers were given as a column: such a model asks the old one,
+        which is not stored.
         """
         check_is_fitted(self)
         save(self, path)
@@ -247,9 +267,8 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         data, setup = self._data, self._setup
         if data is None or data.old is None:
             raise ValueError("there is no old model to compare with: it was not needed for lam=0, or is not saved")
-        _, problem, _ = setup.problem(data, np.arange(len(data.x)), np.arange(0))
+        problem = setup.pose(data, np.arange(len(data.x)), np.arange(0)).problem
         l2 = self.choice_.l2_without if self.choice_ else self.l2_
         without = setup.engine.prepare(problem, setup.seed).solve(l2, 0.0)
-        return Diagnostic(
-            without=distance(setup, without, problem), with_imm=distance(setup, self._trained, problem), lam=self.lam_
-        )
+        after = distance(setup, self._trained, problem, self.share_)
+        return Diagnostic(without=distance(setup, without, problem), with_imm=after, lam=self.lam_)

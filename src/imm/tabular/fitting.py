@@ -123,6 +123,7 @@ def fit(request: Request, progress: Progress) -> Outcome:
         "repeats": scores.n_repeats,
         "lam": estimator.lam_,
         "l2": estimator.l2_,
+        "share": estimator.share_,
         "lams_in_splits": [float(lam) for lam in scores.lams],
         "old": source.words(),
         "short": list(short),
@@ -169,14 +170,12 @@ def _old_source(
 
 
 def _train(case: Case, encoding: Encoding, keep_old: bool) -> Any:
-    """The estimator of all rows; a kept old model is one more short column."""
-    x, short = encoding(case.values), encoding.of(case.short)
-    if keep_old:
-        kept = case.task.old_features(case.old)
-        x, short = np.hstack([x, kept]), np.append(short, np.ones(kept.shape[1], dtype=bool))
+    """The estimator of all rows."""
+    x = encoding(case.values)
     settings: dict[str, Any] = {
         "model": case.model,
-        "short_features": np.flatnonzero(short),
+        "short_features": np.flatnonzero(encoding.of(case.short)),
+        "keep_old": keep_old,
         "random_state": case.seed,
     }
     if case.task.n_classes:

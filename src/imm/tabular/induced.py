@@ -29,11 +29,15 @@ class Diagnostic:
     lam: float
 
 
-def distance(setup: Setup, fit: Fitted, problem: Problem) -> float:
-    """``Σ_x π(x) KL(P̂(·|short) || Q̂(·|short))``   (Eq. KL-induced), or the mean squared difference."""
+def distance(setup: Setup, fit: Fitted, problem: Problem, share: float = 0.0) -> float:
+    """``Σ_x π(x) KL(P̂(·|short) || Q̂(·|short))``   (Eq. KL-induced), or the mean squared difference.
+
+    ``share`` is that of the old model, if its prediction is mixed in.
+    """
     if problem.pairs is None or problem.target is None:
         raise ValueError("this problem has no old model to compare with")
     induced = _induced(setup, fit, problem.x, problem.x[problem.pairs.row], problem.pairs)
+    induced = (1 - share) * induced + share * problem.target
     return float(problem.pairs.share @ setup.task.distance(problem.target, induced))
 
 

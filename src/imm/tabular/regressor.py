@@ -36,9 +36,9 @@ class IMMRegressor(RegressorMixin, BaseIMM):  # type: ignore[misc]
     def _prepare_labels(self, y: Array) -> tuple[Regression, Array]:
         return Regression(), np.asarray(y, dtype=np.float64)
 
-    def predict(self, X: Any) -> Array:
+    def predict(self, X: Any, restricted_pred: Any = None) -> Array:
         """``[n]``."""
-        return self._scores(X)[:, 0]
+        return self._scores(X, restricted_pred)[:, 0]
 
     def induced_predict(self, short: Any, X: Any = None) -> Array:
         """What the new model says on average of rows with these short features, ``[m]``.

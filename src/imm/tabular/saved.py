@@ -5,12 +5,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from imm.tabular.encoding import Category, Encoding, typed
 from imm.tabular.labels import Label
-from imm.tabular.old_source import OldSource, number_task, restore
+from imm.tabular.old_source import OldSource, restore
 from imm.tabular.reading import Frame
 from imm.tabular.saving import check_format, load, whole
 
@@ -72,11 +71,10 @@ class Saved:
                 f"{frame.path} lacks the columns {', '.join(missing[:30])}, which the model was trained with"
             )
         x = self.encoding(typed(frame, [code.column for code in self.encoding.codes]))
-        if self.old is not None:
-            x = np.hstack([x, number_task(self.label).old_features(self.old.ask(frame, self.label))])
+        old = None if self.old is None else self.old.ask(frame, self.label)
         if self.label.classes is None:
-            return pl.DataFrame({"predicted": self.model.predict(x)})
-        p = self.model.predict_proba(x)
+            return pl.DataFrame({"predicted": self.model.predict(x, old)})
+        p = self.model.predict_proba(x, old)
         best = [self.label.classes[number] for number in p.argmax(1)]
         return pl.DataFrame(
             {"predicted": best, **{f"probability of {name}": p[:, i] for i, name in enumerate(self.label.classes)}}

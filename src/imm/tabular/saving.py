@@ -23,8 +23,8 @@ SETTINGS = ("lam", "l2", "n_neighbors", "alpha", "standardize", "keep_old")
 
 
 def save(estimator: Any, path: str | Path) -> None:
-    """Writes a fitted estimator to a folder. The old model is not in it, and not needed to predict."""
-    if estimator.keep_old:
+    """Writes a fitted estimator to a folder. The old model is not in it."""
+    if estimator.keep_old and estimator.restricted_ != "column":
         raise ValueError("a model with keep_old=True cannot be saved: it asks the old model, which is not stored")
     setup = estimator._setup
     task = setup.task
@@ -44,6 +44,7 @@ def save(estimator: Any, path: str | Path) -> None:
         "restricted": estimator.restricted_,
         "lam": estimator.lam_,
         "l2": estimator.l2_,
+        "share": estimator.share_,
         "seed": setup.seed,
         "choice": None if choice is None else {name: _plain(value) for name, value in asdict(choice).items()},
     }
@@ -104,19 +105,20 @@ def _restore(path: str | Path, record: dict[str, Any], arrays: dict[str, Any], m
         task,
         engine,
         short,
-        False,
+        estimator.keep_old,
         estimator.n_neighbors,
         estimator.alpha,
         estimator.standardize,
         record["seed"],
     )
     estimator.lam_, estimator.l2_, estimator.restricted_ = record["lam"], record["l2"], record["restricted"]
+    estimator.share_ = record["share"]
     estimator.restricted_model_ = estimator._source = estimator._data = None
     choice = record["choice"]
     estimator.choice_ = None if choice is None else Choice(**{name: _array(value) for name, value in choice.items()})
     estimator._scaling = Scaling(arrays["scaling.mean"], arrays["scaling.scale"])
     fit = {name.removeprefix("fit."): value for name, value in arrays.items() if name.startswith("fit.")}
-    estimator._trained = engine.restore(fit, record["n_features"], task.n_classes)
+    estimator._trained = engine.restore(fit, len(estimator._scaling.mean), task.n_classes)
     estimator._publish_coefficients()
     return estimator
 

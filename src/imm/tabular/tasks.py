@@ -53,6 +53,16 @@ class Classification:
         losses: Array = -self.log_proba(scores)[np.arange(len(y)), y]
         return losses
 
+    def mixed(self, scores: Array, old: Array, share: float) -> Array:
+        """The scores of ``(1 - share) Q + share P̂``."""
+        p = np.maximum((1 - share) * self.proba(scores) + share * old, np.finfo(np.float64).tiny)
+        log_p: Array = np.log(p)
+        return log_p[:, 1:] - log_p[:, :1] if scores.shape[1] == 1 else log_p
+
+    def log_likelihood(self, losses: Array, n: float) -> Array:  # noqa: ARG002
+        """Of ``n`` labels whose losses add up to these."""
+        return -losses
+
     def distance(self, target: Array, induced: Array) -> Array:
         """``KL(P̂ || Q̂)`` by row   (Eq. KL-induced)."""
         tiny = np.finfo(np.float64).tiny
@@ -101,6 +111,14 @@ class Regression:
     def losses(self, scores: Array, y: Array) -> Array:
         """Half the squared error of each row."""
         return 0.5 * (scores[:, 0] - y) ** 2
+
+    def mixed(self, scores: Array, old: Array, share: float) -> Array:
+        """``(1 - share) f + share old``."""
+        return (1 - share) * scores + share * old
+
+    def log_likelihood(self, losses: Array, n: float) -> Array:
+        """Of ``n`` values whose losses add up to these, the errors normal with the variance that is seen."""
+        return -0.5 * n * np.log(np.maximum(losses, np.finfo(np.float64).tiny))
 
     def distance(self, target: Array, induced: Array) -> Array:
         """The squared difference by row."""

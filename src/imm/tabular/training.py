@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from imm.tabular.choosing import LAMS, Choice, choose, folds
+from imm.tabular.choosing import LAMS, SHARES, Choice, choose, choose_share, folds
 from imm.tabular.contexts import Pairs, find_pairs
 from imm.tabular.problem import Fitted, Problem, Solver, Trainer
 from imm.tabular.restricted import Old
@@ -77,8 +77,8 @@ class Setup:
             return x
         return np.hstack([x, self.task.old_features(old).astype(x.dtype)])
 
-    def problem(self, data: Data, train: Rows, test: Rows, matching: bool = True) -> tuple[Scaling, Problem, Array]:
-        """The problem of some rows, and other rows as the full model must be shown them."""
+    def pose(self, data: Data, train: Rows, test: Rows, matching: bool = True) -> "Posed":
+        """The problem of some rows, and other rows to ask its solution about."""
         known, unknown = (None, None) if data.old is None else data.old.on(train, test)
         whole = len(train) == len(data.x)
         x = self.with_old(data.x if whole else data.x[train], known)
@@ -96,7 +96,7 @@ class Setup:
             sums = [np.bincount(code, weights=mass * column) for column in known[some].T]
             target = np.stack(sums, axis=1) / np.bincount(code, weights=mass)[:, None]
             problem = replace(problem, pairs=pairs, target=target)
-        return scaling, problem, scaling(self.with_old(data.x[test], unknown))
+        return Posed(scaling, problem, scaling(self.with_old(data.x[test], unknown)), unknown)
 
     def pairs(self, contexts: Array, weight: Array, alone: bool = False, asked: Array | None = None) -> Pairs:
         """The extended contexts of short ones, ``[n, ...]``; of some, drawn by the seed, if they are very many."""
@@ -110,8 +110,8 @@ class Setup:
 
     def train(self, data: Data, l2: float, lam: float, matching: bool = True) -> tuple[Scaling, Fitted, Problem]:
         """The full model of all rows."""
-        scaling, problem, _ = self.problem(data, np.arange(len(data.x)), np.arange(0), matching and lam != 0)
-        return scaling, self.engine.prepare(problem, self.seed).solve(l2, lam), problem
+        posed = self.pose(data, np.arange(len(data.x)), np.arange(0), matching and lam != 0)
+        return posed.scaling, self.engine.prepare(posed.problem, self.seed).solve(l2, lam), posed.problem
 
     def choose(
         self,
@@ -127,6 +127,19 @@ class Setup:
         # λ n is what the old model counts for, in rows: the same for all rows as for those it was chosen on.
         return found.lam * min(1.0, ENOUGH / len(data.x)), found
 
+    def choose_share(self, data: Data, l2: float, lam: float) -> float:
+        """The old model's share in a mixture with the full model of these strengths, from the same folds."""
+        held = self.held(data, matching=lam != 0)
+        losses = np.zeros(len(SHARES))
+        for fold in held:
+            scores, weight = fold.solve(l2, lam, None).scores(fold.x), data.weight[fold.test]
+            assert fold.old is not None
+            mixed = [self.task.mixed(scores, fold.old, share) for share in SHARES]
+            losses += [weight @ self.task.losses(each, fold.y) for each in mixed]
+        times = np.bincount(np.concatenate([fold.test for fold in held]))  # held out twice is still one row
+        n = float(data.weight[: len(times)] @ (times > 0))
+        return choose_share(self.task.log_likelihood(losses / times.max(), n))
+
     def held(self, data: Data, matching: bool = True) -> list["Held"]:
         """The folds on which strengths are chosen: of all rows, or of some where they are very many."""
         some = data.order
@@ -137,14 +150,32 @@ class Setup:
         return [Held(self, data, some[train], some[test], matching) for train, test in found]
 
 
+@dataclass(frozen=True)
+class Posed:
+    """A problem, and other rows.
+
+    Attributes:
+        scaling: of the problem's features.
+        problem: what is to be solved.
+        x: other rows, as the solution must be shown them.
+        old: the old model's word there; None if there is none.
+    """
+
+    scaling: Scaling
+    problem: Problem
+    x: Array
+    old: Array | None
+
+
 class Held:
     """A fold: see :class:`imm.tabular.choosing.Fold`."""
 
     def __init__(self, setup: Setup, data: Data, train: Rows, test: Rows, matching: bool = True) -> None:
         self.test = test
         self._task, self.y = setup.task, data.y[test]
-        _, problem, self.x = setup.problem(data, train, test, matching)
-        self._solver: Solver = setup.engine.prepare(problem, setup.seed)
+        posed = setup.pose(data, train, test, matching)
+        self.x, self.old = posed.x, posed.old
+        self._solver: Solver = setup.engine.prepare(posed.problem, setup.seed)
 
     def solve(self, l2: float, lam: float, start: Any) -> Any:
         """Less precisely than in the end: the differences between strengths are much larger."""

@@ -11,14 +11,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from imm.tabular.choosing import LAMS
-from imm.tabular.restricted import Known
 from imm.tabular.rivals.around import Added, Noised
 from imm.tabular.rivals.table import Table
 from imm.tabular.rows import Array
-from imm.tabular.training import Data, Setup
-
-RATIOS = tuple(i / 20 for i in range(21))
-"""Candidates for the old model's share in an interpolation."""
+from imm.tabular.training import Setup
 
 PULLS = (1.0, 10.0, 100.0, 1000.0)
 """How many times harder than other weights to 0, a linear model's short weights are pulled to the old model's."""
@@ -31,10 +27,12 @@ class Predictor:
     Attributes:
         predict: from ``x`` ``[m, d]`` and the old model's word there to ``[m, classes]``, or ``[m, 1]`` values.
         strength: λ, or whatever the method's strength is; None if it has none.
+        share: the old model's, where its prediction is mixed in.
     """
 
     predict: Callable[[Array, Array], Array]
     strength: float | None = None
+    share: float = 0.0
 
 
 Method = Callable[[Table, Setup], Predictor]
@@ -56,8 +54,8 @@ def imm(rows: Table, setup: Setup) -> Predictor:
 
 
 def imm_stacking(rows: Table, setup: Setup) -> Predictor:
-    """The same with the old log-odds as one more short feature: ``keep_old=True``."""
-    return trained(rows, "stacking", replace(setup, keep_old=True), LAMS)
+    """The same with the old log-odds as one more short feature, and the old prediction mixed in: ``keep_old=True``."""
+    return trained(rows, "stacking", replace(setup, keep_old=True), LAMS, mixed=True)
 
 
 def stacking(rows: Table, setup: Setup) -> Predictor:
@@ -97,24 +95,9 @@ def shrinking(rows: Table, setup: Setup) -> Predictor:
 
 
 def interpolation(rows: Table, setup: Setup) -> Predictor:
-    """``(1 - ratio) Q + ratio P̂``, both models mixed when predicting."""
-    data = rows.data()
-    assert isinstance(data.old, Known)
-    known = rows.known.setdefault("full-only", {})
-    _, choice = setup.choose(data, None, (0.0,), matching=False, known=known)
-    losses = np.zeros(len(RATIOS))
-    for fold in setup.held(data, matching=False):
-        q = setup.task.expected(fold.solve(choice.l2, 0.0, None).scores(fold.x))
-        old, weight = data.old.values[fold.test], data.weight[fold.test]
-        losses += [weight @ losses_of((1 - ratio) * q + ratio * old, fold.y) for ratio in RATIOS]
-    ratio = RATIOS[int(np.argmin(losses))]
-    full = _with_strengths(data, setup, choice.l2, 0.0, matching=False)
-
-    def predict(x: Array, old: Array) -> Array:
-        mixed: Array = (1 - ratio) * full(x, old) + ratio * old
-        return mixed
-
-    return Predictor(predict, ratio)
+    """``(1 - share) Q + share P̂``, both models mixed when predicting."""
+    found = trained(rows, "full-only", setup, (0.0,), matching=False, mixed=True)
+    return replace(found, strength=found.share)
 
 
 METHODS: Mapping[str, Method] = {
@@ -167,7 +150,9 @@ def _added(rows: Table, setup: Setup, pulls: tuple[float, ...]) -> Predictor:
     return trained(rows, "offset", setup, pulls, matching=False)
 
 
-def trained(rows: Table, begins: str, setup: Setup, strengths: tuple[float, ...], matching: bool = True) -> Predictor:
+def trained(
+    rows: Table, begins: str, setup: Setup, strengths: tuple[float, ...], matching: bool = True, mixed: bool = False
+) -> Predictor:
     """A strength and the penalty chosen, then trained on all rows.
 
     Args:
@@ -176,14 +161,15 @@ def trained(rows: Table, begins: str, setup: Setup, strengths: tuple[float, ...]
         setup: how the full model is trained.
         strengths: candidates.
         matching: whether contexts must be looked up.
+        mixed: whether the old model's prediction is mixed in.
     """
     data = rows.data()
     strength, choice = setup.choose(data, None, strengths, matching, rows.known.setdefault(begins, {}))
-    return Predictor(_with_strengths(data, setup, choice.l2, strength, matching), strength)
+    share = setup.choose_share(data, choice.l2, choice.lam) if mixed else 0.0
+    scaling, fit, _ = setup.train(data, choice.l2, strength, matching)
 
+    def predict(x: Array, old: Array) -> Array:
+        full = setup.task.expected(fit.scores(scaling(setup.with_old(x, old))))
+        return (1 - share) * full + share * old if share else full
 
-def _with_strengths(
-    data: Data, setup: Setup, l2: float, strength: float, matching: bool
-) -> Callable[[Array, Array], Array]:
-    scaling, fit, _ = setup.train(data, l2, strength, matching)
-    return lambda x, old: setup.task.expected(fit.scores(scaling(setup.with_old(x, old))))
+    return Predictor(predict, strength, share)

@@ -127,7 +127,7 @@ def test_language_table():
         return next((row["value"] for row in source if (row["method"], row["split"]) == (method, split)), None)
 
     rows = table("A language model and a bigram")
-    assert [row[0] for row in rows] == list(found["settings"]["strengths"])
+    assert [row[0] for row in rows] == list(found["settings"]["tries"])
     for method, valid, test, paper in rows:
         assert valid == f"{value(found['rows'], method, 'valid'):.1f}"
         assert test == f"{value(found['rows'], method, 'test'):.1f}"

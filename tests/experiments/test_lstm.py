@@ -48,24 +48,30 @@ def test_an_interrupted_run_continues_in_the_middle(tmp_path, monkeypatch):
     assert lstm.train(settings, piece, tmp_path / "stopped").result == expected
 
 
-def test_the_best_restart_is_chosen_on_valid_and_reported_on_test():
+def test_the_best_strength_and_restart_are_chosen_on_valid_and_reported_on_test():
     rows = [
-        {"method": "none", "strength": 0.0, "width": 200, "restart": restart, "split": split, "value": value}
-        for restart, values in enumerate([(100.0, 90.0), (99.0, 95.0)])
+        {"method": "none", "strength": strength, "width": 200, "restart": restart, "split": split, "value": value}
+        for strength, runs in ((0.2, [(100.0, 90.0), (99.0, 95.0)]), (1.0, [(98.0, 1.0), (120.0, 1.0)]))
+        for restart, values in enumerate(runs)
         for split, value in zip(("valid", "test"), values, strict=True)
     ]
     test = next(row for row in lstm_perplexity.summarise(rows) if row["split"] == "test")
     assert (test["value"], test["mean_of_restarts"], test["runs"]) == (95.0, 92.5, 2)
     assert test["deviation"] == pytest.approx(5 / 2**0.5)
+    assert (test["strength"], test["tries"]) == (0.2, 2)
 
 
 def test_studies_use_the_strengths_that_were_best():
-    rows = json.loads((Path(__file__).parents[2] / "results" / "lstm-strength" / "result.json").read_text())["rows"]
+    def rows(name):
+        return json.loads((Path(__file__).parents[2] / "results" / name / "result.json").read_text())["rows"]
+
     best = {}
-    for row in sorted(rows, key=lambda row: -row["mean"]):
+    for row in sorted(rows("lstm-strength"), key=lambda row: -row["mean"]):
         best[row["method"]] = row["strength"]
     assert lstm_data.STUDY.settings["strengths"].items() <= best.items()
     assert lstm_variants.STUDY.settings["strength"] == best["imm-streaming"]
+    of_all = {row["method"]: row["strength"] for row in rows("lstm-perplexity")}
+    assert lstm_bigram.STUDY.settings["strengths"].items() <= of_all.items()
 
 
 def test_interpolation_is_as_good_as_either_model_on_valid(tmp_path):

@@ -257,6 +257,16 @@ def test_bad_input_is_one_line_that_repeats_it(call, message):
     assert "\n" not in str(refused.value)
 
 
+def test_both_ways_to_sort_count_alike(monkeypatch):
+    tokens = text(0, 500)
+    by_digits = Ngram.fit(tokens, 10, 3)
+    monkeypatch.setattr("imm.targets.ngram.keys.RADIX", 0)
+    by_comparing = Ngram.fit(tokens, 10, 3)
+    for one, other in zip(by_digits.trie.levels, by_comparing.trie.levels, strict=True):
+        np.testing.assert_array_equal(one.keys, other.keys)
+        np.testing.assert_array_equal(one.values, other.values)
+
+
 @each_convention
 def test_an_order_larger_than_the_text_is_no_error(convention, bos):
     tokens = [2, 3, 0]

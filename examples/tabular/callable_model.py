@@ -1,7 +1,7 @@
 """The old model is a function: a scorecard from short features to a probability, and its score is kept.
 
-With ``keep_old=True`` the old score is one more feature of the new model, which then asks the function whenever it
-predicts.
+With ``keep_old=True`` the old score is one more feature of the new model and is mixed into its predictions, so that it
+asks the function whenever it predicts.
 """
 
 # %% A scorecard on body mass and blood pressure; few patients with all ten measurements

@@ -27,6 +27,7 @@ def record(gain=0.05, **changes):
         "repeats": 2,
         "lam": 3.0,
         "l2": 1.0,
+        "share": 0.0,
         "lams_in_splits": [1.0, 3.0],
         "old": "a linear model",
         "short": ["age"],

@@ -83,7 +83,7 @@ def test_metrics_are_scikit_learns():
 
 
 def scores_of(full, imm, old=None, n_folds=5):
-    by = {"full-only": full, "old-only": full if old is None else old, "imm": imm}
+    by = {"full-only": full, "old-only": full if old is None else old, "imm": imm, "imm-stacking": imm}
     return Scores({name: {"log-loss": np.array(v)} for name, v in by.items()}, np.ones(len(full)), n_folds, 2)
 
 
@@ -124,6 +124,7 @@ def test_the_verdict(full, imm, begins, word):
 
 def test_the_verdict_says_more_where_there_is_more_to_say():
     assert "λ = 0 was chosen" in verdict(scores_of(UP, UP), "imm", 0.0)
+    assert "trained on the new rows alone" not in verdict(scores_of(UP, UP), "imm-stacking", 0.0)
     assert "alone is better still (log-loss 0.402)" in verdict(scores_of(UP, UP, DOWN), "imm", 1.0)
 
 

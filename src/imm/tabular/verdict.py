@@ -54,7 +54,7 @@ def verdict(scores: Scores, method: str, lam: float) -> str:
     found = helped(gain)
     unsure = "; more rows would make it certain" if found == "probably helped" else ""
     words = f"The old model {SAID[found]}: {figures} ({often}){unsure}."
-    if lam == 0:
+    if lam == 0 and method == "imm":  # one that keeps the old model has its score as a feature all the same
         words += (
             " For the saved model λ = 0 was chosen: it is trained on the new rows alone, so the old model does no harm."
         )

@@ -1,0 +1,74 @@
+"""Every figure of docs/lstm.md comes from a committed result."""
+
+import json
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+PAGE = (ROOT / "docs" / "lstm.md").read_text()
+
+
+def rows(name):
+    return json.loads((ROOT / "results" / name / "result.json").read_text())["rows"]
+
+
+def table(header):
+    """The rows of the table with this header line, cell by cell."""
+    lines = PAGE.split(f"{header}\n", 1)[1].splitlines()[1:]
+    end = next(i for i, line in enumerate(lines) if not line.strip().startswith("|"))
+    return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines[:end]]
+
+
+def test_strengths():
+    best = {}
+    for row in sorted(rows("lstm-strength"), key=lambda row: -row["mean"]):
+        best[row["method"]] = row
+    header = "| none | kn-noising | imm-sampled | reverse-kd | imm-streaming |"
+    shown = table(header)[0]
+    for method, cell in zip(re.findall(r"[a-z-]+", header), shown, strict=True):
+        value, strength = best[method]["mean"], best[method]["strength"]
+        symbol = "γ" if method.endswith("noising") else "λ"
+        assert cell == f"{value:.1f}" + (f" ({symbol} = {strength:g})" if method != "none" else "")
+
+
+def test_variants():
+    found = {row["variant"]: f"{row['value']:.1f}" for row in rows("lstm-variants")}
+    assert dict(table("  | memory | valid |")) == found
+
+
+def test_little_text():
+    found = {
+        (round(row["percent"]), row["method"]): row["mean"] for row in rows("lstm-data") if row["split"] == "test"
+    }
+    methods = ("none", "reverse-kd", "imm-sampled", "imm-streaming", "kneser-ney", "interpolation")
+    header = "| % of the text | none | reverse-kd | imm-sampled | imm-streaming | the bigram | interpolation |"
+    assert len(table(header)) == 3
+    for percent, *cells in table(header):
+        assert cells == [f"{found[int(percent), method]:.1f}" for method in methods]
+
+
+def test_whole_text():
+    result = json.loads((ROOT / "results" / "lstm-perplexity" / "result.json").read_text())
+    found = {(row["method"], row["split"]): row for row in result["rows"]}
+    paper = {row["method"]: row["value"] for row in result["paper"] if row["split"] == "test"}
+    shown = table("| method | λ (γ), of those tried | valid | test | against none | paper, test | against none |")
+    assert [row[0] for row in shown] == list(result["settings"]["tries"])
+    for method, strength, valid, test, gap, printed, paper_gap in shown:
+        tried = result["settings"]["tries"][method]
+        chosen = found[method, "valid"]["strength"]
+        assert strength == ("" if method == "none" else f"{chosen:g} of " + ", ".join(f"{each:g}" for each in tried))
+        value, alone = (found[each, "test"]["value"] for each in (method, "none"))
+        assert (valid, test) == (f"{found[method, 'valid']['value']:.1f}", f"{value:.1f}")
+        assert gap == ("" if method == "none" else f"{100 * (value / alone - 1):+.1f}%")
+        assert printed == (f"{paper[method]:.1f}" if method in paper else "")
+        has = method in paper and method != "none"
+        assert paper_gap == (f"{100 * (paper[method] / paper['none'] - 1):+.1f}%" if has else "")
+
+
+def test_induced_bigrams():
+    found = {(row["method"], row["split"]): row["value"] for row in rows("lstm-bigram")}
+    shown = table("| | train | valid | test | paper (1,500 wide) |")
+    assert {row[0] for row in shown} == {method for method, _ in found}
+    for method, *cells, _ in shown:
+        digits = 2 if method == "kneser-ney" else 1
+        assert cells == [f"{found[method, split]:.{digits}f}" for split in ("train", "valid", "test")]

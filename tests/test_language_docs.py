@@ -37,9 +37,7 @@ def test_variants():
 
 
 def test_little_text():
-    found = {
-        (round(row["percent"]), row["method"]): row["mean"] for row in rows("lstm-data") if row["split"] == "test"
-    }
+    found = {(round(row["percent"]), row["method"]): row["mean"] for row in rows("lstm-data") if row["split"] == "test"}
     methods = ("none", "reverse-kd", "imm-sampled", "imm-streaming", "kneser-ney", "interpolation")
     header = "| % of the text | none | reverse-kd | imm-sampled | imm-streaming | the bigram | interpolation |"
     assert len(table(header)) == 3

@@ -83,7 +83,7 @@ STUDY = Study(
         y_label="perplexity",
         panel="split",
         log_x=True,
-        note="mean of restarts",
+        note="the mean of all restarts; one unless --runs asks for more",
     ),
     continues=True,
 )

@@ -107,7 +107,7 @@ def fit(request: Request, progress: Progress) -> Outcome:
     scores = evaluate(case, ["full-only", "old-only", *rivals, ours], progress)
     encoding = Encoding.fit(columns, case.values)
     estimator = _train(case, encoding, request.keep_old)
-    words = verdict(scores, ours, estimator.lam_)
+    words = verdict(scores, ours, estimator.lam_, estimator.share_)
     diagnostic = estimator.diagnostic()
     record = {
         "format": 1,

@@ -44,8 +44,11 @@ def summarise(scores: Scores) -> list[dict[str, Any]]:
     return rows
 
 
-def verdict(scores: Scores, method: str, lam: float) -> str:
-    """Whether the old model helped ``method``, by how much and how sure that is; and whether it is better alone."""
+def verdict(scores: Scores, method: str, lam: float, share: float = 0.0) -> str:
+    """Whether the old model helped ``method``, by how much and how sure that is; and whether it is better alone.
+
+    ``lam`` and ``share`` are those of the saved model.
+    """
     metric = next(iter(scores.by[method]))
     full, with_old, old = (float(scores.by[name][metric].mean()) for name in ("full-only", method, "old-only"))
     gain = compare(scores, method, "full-only")
@@ -54,7 +57,10 @@ def verdict(scores: Scores, method: str, lam: float) -> str:
     found = helped(gain)
     unsure = "; more rows would make it certain" if found == "probably helped" else ""
     words = f"The old model {SAID[found]}: {figures} ({often}){unsure}."
-    if lam == 0 and method == "imm":  # one that keeps the old model has its score as a feature all the same
+    if method == "imm-stacking":
+        mixed = f", and {share:.0%} of it is its own" if share else ""
+        words += f" It is kept: every prediction asks it{mixed}."
+    elif lam == 0:
         words += (
             " For the saved model λ = 0 was chosen: it is trained on the new rows alone, so the old model does no harm."
         )

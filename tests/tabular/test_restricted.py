@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from sklearn import config_context
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 from imm.strength import Linear as Schedule
@@ -216,12 +218,36 @@ def test_old_answers_as_a_column_are_given_again_when_predicting():
     given = IMMClassifier(short_features=[0, 1], keep_old=True).fit(t.x, t.y, restricted_proba=p)
     assert given.share_ == pytest.approx(asked.share_, rel=1e-6)
     np.testing.assert_allclose(given.predict_proba(t.x_test, at), asked.predict_proba(t.x_test), atol=1e-6)
-    with pytest.raises(ValueError, match="predictions need its answers at their rows too"):
+    with pytest.raises(ValueError, match="predictions need them at their rows too, as restricted_proba="):
         given.predict(t.x_test)
-    with pytest.raises(ValueError, match="the old model's answers are not needed to predict"):
+    with pytest.raises(ValueError, match="restricted_proba is not needed to predict"):
         asked.predict(t.x_test, at)
     with pytest.raises(ValueError, match="keeps an old one of which only answers are known"):
         given.induced_predict_proba(t.x[:, :2])
+
+
+def test_kept_answers_go_through_a_grid_search():
+    t = table(n=40)
+    p, at = (t.old.predict_proba(x[:, :2])[:, 1] for x in (t.x, t.x_test))
+    with config_context(enable_metadata_routing=True):
+        model = IMMClassifier(short_features=[0, 1], keep_old=True, lam=1.0)
+        model.set_fit_request(restricted_proba=True).set_score_request(restricted_proba=True)
+        found = GridSearchCV(model, {"n_neighbors": [8, 32]}, cv=2).fit(t.x, t.y, restricted_proba=p)
+    assert np.isfinite(found.cv_results_["mean_test_score"]).all()
+    best = found.best_estimator_
+    assert best.score(t.x_test, t.y_test, restricted_proba=at) == (best.predict(t.x_test, at) == t.y_test).mean()
+    values = table(classes=0)
+    old = [values.old.predict(x[:, :2]) for x in (values.x, values.x_test)]
+    regressor = IMMRegressor(short_features=[0, 1], keep_old=True).fit(values.x, values.y, restricted_pred=old[0])
+    assert regressor.score(values.x_test, values.y_test, restricted_pred=old[1]) > 0.5
+
+
+def test_answers_with_named_columns_are_taken_by_name():
+    pandas = pytest.importorskip("pandas")
+    y = np.array(["no", "yes"])[T.y]
+    given = pandas.DataFrame({"yes": P[:, 1], "no": P[:, 0]})
+    model = IMMClassifier(short_features=[0, 1], lam=2.0).fit(T.x, y, restricted_proba=given)
+    np.testing.assert_allclose(model.coef_, REFERENCE.coef_, atol=1e-6)
 
 
 def test_lam_may_be_a_schedule_in_the_number_of_rows():
@@ -252,6 +278,7 @@ def test_the_old_model_may_know_more_classes_but_not_fewer():
         ({"restricted": lambda x: x[:, 0] * 0 + 1.5}, "must be between 0 and 1, got 1.5"),
         ({"restricted": lambda x: np.ones((len(x), 2))}, "sums to 2"),
         ({"proba": P[:10]}, r"must be \[60\] for two classes or \[60, 2\], got shape \(10, 2\)"),
+        ({"proba": P, "restricted": T.old}, "give the old model as restricted_model, or its answers to fit, not both"),
         ({"lam": -1.0}, "lam must be finite and not negative, got -1.0"),
         ({"lam": "best"}, "lam must be 'auto', a number, a schedule or a callable of n, got 'best'"),
         ({"l2": "best"}, "l2 must be 'auto' or a number, got 'best'"),

@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 
 from imm.tabular.estimator import BaseIMM
@@ -63,8 +64,12 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
         n_features_in_: the number of columns.
         feature_names_in_: their names, if they have any.
 
+    Where old answers were given to :meth:`fit` and ``keep_old`` is set, methods that predict and :meth:`score` need the
+    old answers at their rows too, as ``restricted_proba``.
+
     Equal rows are made one and weights added up, so a weight of 2 is the row twice everywhere: in the loss, among
-    extended contexts and in cross-validation.
+    extended contexts and in cross-validation. So it is not only their ratios that count: weights that add up to 1 are
+    those of a single row.
 
     Example:
         >>> from sklearn.datasets import load_breast_cancer
@@ -75,6 +80,8 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
         >>> new.predict(X[50:53])
         array([1, 1, 1])
     """
+
+    _answers = "restricted_proba"
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, restricted_proba: Any = None) -> Self:
         """Trains the full model.
@@ -116,6 +123,10 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
         numbers = scores.argmax(1) if scores.shape[1] > 1 else (scores[:, 0] > 0).astype(np.intp)
         labels: Array = self.classes_[numbers]
         return labels
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, restricted_proba: Any = None) -> float:
+        """The accuracy."""
+        return float(accuracy_score(y, self.predict(X, restricted_proba), sample_weight=sample_weight))
 
     def induced_predict_proba(self, short: Any, X: Any = None) -> Array:
         """What the new model says on average of rows with these short features   (Eq. induced-Q-logreg).

@@ -19,13 +19,16 @@ from imm.tabular.linear import LinearFit
 from imm.tabular.restricted import Known, Old, Refitted, Source, find_source, is_fitted, own_columns
 from imm.tabular.rows import Array, distinct
 from imm.tabular.saving import save
-from imm.tabular.tasks import Task
+from imm.tabular.tasks import Task, mix
 from imm.tabular.training import ENOUGH, Data, Setup
 from imm.validation import check_count, check_not_negative
 
 
 class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     """A full model that is matched with an old one; see :class:`imm.tabular.IMMClassifier`."""
+
+    _answers: str
+    """What old answers are called."""
 
     def __init__(
         self,
@@ -191,18 +194,17 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     def _old_at(self, X: Any, answers: Any) -> Array | None:
         """The old model's word at rows to predict; None if it is not needed."""
         task = self._setup.task
-        needed = self.keep_old and self.restricted_ == "column"
-        if needed and answers is None:
-            raise ValueError(
-                "keep_old=True, and the old model's answers were given to fit as a column: predictions need its"
-                " answers at their rows too"
-            )
-        if not needed and answers is not None:
-            raise ValueError(
-                "the old model's answers are not needed to predict: give them if keep_old=True and fit had a column"
-            )
-        if needed:
+        if self.keep_old and self.restricted_ == "column":
+            if answers is None:
+                raise ValueError(
+                    "keep_old=True, and the old model's answers were given to fit as a column: predictions need them"
+                    f" at their rows too, as {self._answers}="
+                )
             return task.given(answers, len(X))
+        if answers is not None:
+            raise ValueError(
+                f"{self._answers} is not needed to predict: give it if keep_old=True and fit was given old answers"
+            )
         return self._source.ask(X, task) if self.keep_old and self._source else None
 
     @property
@@ -246,7 +248,7 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
             weight,
             self._scaling(setup.with_old(asked, asked_old)),
         )
-        return induced if asked_old is None else (1 - self.share_) * induced + self.share_ * asked_old
+        return induced if asked_old is None else mix(induced, asked_old, self.share_)
 
     def save(self, path: str | Path) -> None:
         """Writes a folder with JSON and safetensors, which :func:`imm.tabular.load` reads; the old model is not in it.

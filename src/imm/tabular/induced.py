@@ -8,6 +8,7 @@ import numpy as np
 from imm.tabular.contexts import Pairs
 from imm.tabular.problem import Fitted, Problem
 from imm.tabular.rows import Array
+from imm.tabular.tasks import mix
 from imm.tabular.training import Setup
 
 BATCH = 1 << 20
@@ -37,7 +38,7 @@ def distance(setup: Setup, fit: Fitted, problem: Problem, share: float = 0.0) ->
     if problem.pairs is None or problem.target is None:
         raise ValueError("this problem has no old model to compare with")
     induced = _induced(setup, fit, problem.x, problem.x[problem.pairs.row], problem.pairs)
-    induced = (1 - share) * induced + share * problem.target
+    induced = mix(induced, problem.target, share)
     return float(problem.pairs.share @ setup.task.distance(problem.target, induced))
 
 

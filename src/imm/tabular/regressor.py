@@ -4,6 +4,7 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 
 from imm.tabular.estimator import BaseIMM
 from imm.tabular.rows import Array
@@ -22,6 +23,8 @@ class IMMRegressor(RegressorMixin, BaseIMM):  # type: ignore[misc]
     number.
     """
 
+    _answers = "restricted_pred"
+
     def fit(self, X: Any, y: Any, sample_weight: Any = None, restricted_pred: Any = None) -> Self:
         """Trains the full model.
 
@@ -39,6 +42,10 @@ class IMMRegressor(RegressorMixin, BaseIMM):  # type: ignore[misc]
     def predict(self, X: Any, restricted_pred: Any = None) -> Array:
         """``[n]``."""
         return self._scores(X, restricted_pred)[:, 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None, restricted_pred: Any = None) -> float:
+        """R²."""
+        return float(r2_score(y, self.predict(X, restricted_pred), sample_weight=sample_weight))
 
     def induced_predict(self, short: Any, X: Any = None) -> Array:
         """What the new model says on average of rows with these short features, ``[m]``.

@@ -123,6 +123,8 @@ def find_source(given: Any, has_column: bool, X: Any, short: Rows, default: Any)
         default: the estimator that is fitted where old data is given.
     """
     if has_column:
+        if given is not None:
+            raise ValueError("give the old model as restricted_model, or its answers to fit, not both")
         return Source("column", None, short)
     if isinstance(given, tuple):
         if len(given) != 2:

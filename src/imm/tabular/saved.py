@@ -11,7 +11,7 @@ from imm.tabular.encoding import Category, Encoding, typed
 from imm.tabular.labels import Label
 from imm.tabular.old_source import OldSource, restore
 from imm.tabular.reading import Frame
-from imm.tabular.saving import check_format, load, whole
+from imm.tabular.saving import FORMAT, check_format, load, whole
 
 COLUMNS = "columns.json"
 
@@ -36,7 +36,7 @@ class Saved:
         """JSON, and the model in a folder of its own."""
         self.model.save(folder / "model")
         record = {
-            "format": 1,
+            "format": FORMAT,
             "label": asdict(self.label),
             "columns": self.encoding.record(),
             "features": self.encoding.features(),

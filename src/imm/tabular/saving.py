@@ -19,6 +19,9 @@ from imm.tabular.tasks import Classification, Regression
 from imm.tabular.training import Scaling, Setup
 
 RECORD, ARRAYS = "model.json", "model.safetensors"
+FORMAT = 2
+"""Of what is written; another one is refused."""
+
 SETTINGS = ("lam", "l2", "n_neighbors", "alpha", "standardize", "keep_old")
 
 
@@ -31,7 +34,7 @@ def save(estimator: Any, path: str | Path) -> None:
     names = getattr(estimator, "feature_names_in_", None)
     choice = estimator.choice_
     record = {
-        "format": 1,
+        "format": FORMAT,
         "imm": imm.__version__,
         "estimator": type(estimator).__name__,
         "model": estimator.model if isinstance(estimator.model, str) else None,
@@ -160,5 +163,5 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def check_format(path: Path, record: dict[str, Any]) -> None:
     """Refuses what another version wrote."""
-    if record.get("format") != 1:
-        raise ValueError(f"{path} has format {record.get('format')!r}; this version of imm reads format 1")
+    if record.get("format") != FORMAT:
+        raise ValueError(f"{path} has format {record.get('format')!r}; this version of imm reads format {FORMAT}")

@@ -8,12 +8,18 @@ import numpy as np
 import torch
 from scipy.special import expit, log_expit, log_softmax, softmax
 
+from imm.tabular.columns import table_names
 from imm.tabular.onnx_model import Onnx
 from imm.tabular.rows import Array
 from imm.validation import check_probabilities
 
 SURE = 1e-6
 """Old probabilities are kept this far from 0 and 1 where their log-odds are a feature."""
+
+
+def mix(new: Array, old: Array, share: float) -> Array:
+    """What is expected where the old model's word is mixed in."""
+    return (1 - share) * new + share * old
 
 
 @dataclass(frozen=True)
@@ -55,7 +61,7 @@ class Classification:
 
     def mixed(self, scores: Array, old: Array, share: float) -> Array:
         """The scores of ``(1 - share) Q + share P̂``."""
-        p = np.maximum((1 - share) * self.proba(scores) + share * old, np.finfo(np.float64).tiny)
+        p = np.maximum(mix(self.proba(scores), old, share), np.finfo(np.float64).tiny)
         log_p: Array = np.log(p)
         return log_p[:, 1:] - log_p[:, :1] if scores.shape[1] == 1 else log_p
 
@@ -84,8 +90,12 @@ class Classification:
         return probabilities(model(short), n, None, self.classes)
 
     def given(self, answers: Any, n: int) -> Array:
-        """A column of old probabilities, ``[n, classes]``."""
-        return probabilities(answers, n, None, self.classes)
+        """A column of old probabilities, ``[n, classes]``; where columns are named as the classes are, by name."""
+        names, own = table_names(answers), None
+        if names is not None and len(names) == self.n_classes:
+            by_name = {str(label): label for label in self.classes}
+            own = [by_name[name] for name in names] if set(names) == set(by_name) else None
+        return probabilities(answers, n, own, self.classes)
 
     def old_features(self, old: Array) -> Array:
         """The old log-odds: one feature for two classes, else one for each."""
@@ -114,7 +124,7 @@ class Regression:
 
     def mixed(self, scores: Array, old: Array, share: float) -> Array:
         """``(1 - share) f + share old``."""
-        return (1 - share) * scores + share * old
+        return mix(scores, old, share)
 
     def log_likelihood(self, losses: Array, n: float) -> Array:
         """Of ``n`` values whose losses add up to these, the errors normal with the variance that is seen."""

@@ -136,9 +136,10 @@ class Setup:
             assert fold.old is not None
             mixed = [self.task.mixed(scores, fold.old, share) for share in SHARES]
             losses += [weight @ self.task.losses(each, fold.y) for each in mixed]
-        times = np.bincount(np.concatenate([fold.test for fold in held]))  # held out twice is still one row
-        n = float(data.weight[: len(times)] @ (times > 0))
-        return choose_share(self.task.log_likelihood(losses / times.max(), n))
+        tested = np.concatenate([fold.test for fold in held])
+        rows = np.unique(tested)
+        repeats = len(tested) / len(rows)  # a row that is held out twice is still one row
+        return choose_share(self.task.log_likelihood(losses / repeats, float(data.weight[rows].sum())))
 
     def held(self, data: Data, matching: bool = True) -> list["Held"]:
         """The folds on which strengths are chosen: of all rows, or of some where they are very many."""

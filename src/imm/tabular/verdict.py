@@ -58,8 +58,8 @@ def verdict(scores: Scores, method: str, lam: float, share: float = 0.0) -> str:
     unsure = "; more rows would make it certain" if found == "probably helped" else ""
     words = f"The old model {SAID[found]}: {figures} ({often}){unsure}."
     if method == "imm-stacking":
-        mixed = f", and {share:.0%} of it is its own" if share else ""
-        words += f" It is kept: every prediction asks it{mixed}."
+        mixed = f", and is {share:.0%} the old model's" if share else ""
+        words += f" The old model is kept: every prediction asks it{mixed}."
     elif lam == 0:
         words += (
             " For the saved model λ = 0 was chosen: it is trained on the new rows alone, so the old model does no harm."

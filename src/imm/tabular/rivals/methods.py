@@ -14,6 +14,7 @@ from imm.tabular.choosing import LAMS
 from imm.tabular.rivals.around import Added, Noised
 from imm.tabular.rivals.table import Table
 from imm.tabular.rows import Array
+from imm.tabular.tasks import mix
 from imm.tabular.training import Setup
 
 PULLS = (1.0, 10.0, 100.0, 1000.0)
@@ -170,6 +171,6 @@ def trained(
 
     def predict(x: Array, old: Array) -> Array:
         full = setup.task.expected(fit.scores(scaling(setup.with_old(x, old))))
-        return (1 - share) * full + share * old if share else full
+        return mix(full, old, share) if share else full
 
     return Predictor(predict, strength, share)

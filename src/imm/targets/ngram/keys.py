@@ -18,7 +18,7 @@ Columns = list[Ints]
 PAD = 0
 
 RADIX = 1 << 22
-"""Up to so many keys are sorted by torch, digit by digit: two or three times as quick, for several times the memory."""
+"""Up to so many keys are sorted by torch, digit by digit: on x86 two or three times as quick, for more memory."""
 
 
 def bits_for(n_tokens: int) -> int:

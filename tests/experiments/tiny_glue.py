@@ -25,6 +25,7 @@ SETTINGS = {
         "masked": 0.3,
         "learning_rate": 0.01,
         "seed": 0,
+        "encoder_rate": 1e-3,
         "save_steps": 2,
     },
     "runs": 1,

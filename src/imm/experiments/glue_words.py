@@ -7,6 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import torch
 from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling, Trainer, TrainingArguments, set_seed
 
 from imm.experiments import kept_runs
@@ -66,8 +67,9 @@ def bigram(name: str, lines: int | None, kept: Path) -> Ngram:
 def with_head(settings: Settings, kept: Path) -> str:
     """Where the model with a head for masked words is: the given one, or one that is trained to have it.
 
-    Its encoder learns with the head: the words under masks cannot be told from what a sentence encoder gives there. All
-    arms, the task alone among them, begin with this encoder and this head.
+    Its encoder learns with the head, more slowly (``encoder_rate``): the words under masks cannot be told from what a
+    sentence encoder gives there, but what it knows of sentences should stay. All arms, the task alone among them, begin
+    with this encoder and this head.
     """
     where, chosen = model_folder(settings["model"]), settings["head"]
     folder = kept / f"head-{kept_runs.digest(settings['model'], chosen)}"
@@ -80,6 +82,12 @@ def with_head(settings: Settings, kept: Path) -> str:
     tokenizer = load_tokenizer(where)
     lines = list(islice(wiki_lines("train", tokenizer.unk_token), chosen["steps"] * chosen["batch_size"]))
     rows = tokenizer(lines, truncation=True, max_length=chosen["length"], return_attention_mask=False)["input_ids"]
+    encoder = {id(weight) for weight in model.base_model.parameters()}
+    head = [weight for weight in model.parameters() if id(weight) not in encoder]
+    rates = [
+        {"params": list(model.base_model.parameters()), "lr": chosen["encoder_rate"]},
+        {"params": head, "lr": chosen["learning_rate"]},
+    ]
     trainer = _WordsTrainer(
         model,
         TrainingArguments(
@@ -95,6 +103,7 @@ def with_head(settings: Settings, kept: Path) -> str:
         ),
         kept_runs.Steady(DataCollatorForLanguageModeling(tokenizer, mlm_probability=chosen["masked"]), chosen["seed"]),
         [{"input_ids": row} for row in rows],
+        optimizers=(torch.optim.AdamW(rates, weight_decay=0.0), None),
     )
     kept_runs.train(trainer, folder)
     with whole_folder(folder / "model", "config.json") as new:

@@ -173,6 +173,7 @@ def test_cost_of_language_models():
         ", ".join(f"{figures[f'peak_{kind}_more_mb']:.0f}" for kind in kinds),
         f"{figures['fit_nltk_over_ours']:.0f}",
         ", ".join(f"{figures[f'rows_order{order}_kenlm_over_ours']:.0f}" for order in (2, 3)),
+        f"{figures['text_50m_order2_seconds']:.0f}, {figures['text_50m_order2_peak_gb']:.1f}",
     ]
 
 

@@ -40,7 +40,7 @@ ROWS, LENGTH, BATCH = 32, 64, 8
 class Words:
     """Enough of a tokenizer for a masked model: numbers 0 to 4 are padding, unknown, beginning, end and mask."""
 
-    mask_token_id, all_special_ids = 4, (0, 1, 2, 3, 4)
+    unk_token_id, mask_token_id, all_special_ids = 1, 4, (0, 1, 2, 3, 4)
 
 
 class Clock(transformers.TrainerCallback):

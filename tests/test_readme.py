@@ -194,7 +194,6 @@ def test_cost_of_tables():
         f"{figures['neighbors_10000_gap']:.4f}",
         ", ".join(f"{figures[f'lightgbm_imm_over_plain_{n}']:.1f}" for n in (300, 3000)),
     ]
-    assert max(figures["fit_over_logistic_300"], figures["fit_over_logistic_3000"]) <= 10
 
 
 RIVALS = (ROOT / "docs" / "tabular-rivals.md").read_text()

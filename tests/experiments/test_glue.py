@@ -7,9 +7,11 @@ import pytest
 pytest.importorskip("transformers")
 import torch
 from safetensors.torch import load_file
+from transformers import AutoModelForMaskedLM
 
 from imm.experiments import bert_glue, glue_rows, glue_words, kept_runs
 from imm.experiments.glue import fine_tune
+from imm.language.huggingface import load_model
 from tests.experiments import tiny_glue
 from tests.language.huggingface.conftest import _little_to_collect  # noqa: F401
 
@@ -111,6 +113,18 @@ def test_masked_words_are_learned_and_kept_and_only_where_there_is_no_head(tmp_p
     assert load_file(f"{folder}/model.safetensors")["cls.predictions.bias"].any()  # it began with zeros
     monkeypatch.setattr(glue_words, "model_folder", lambda name: folder)
     assert glue_words.with_head({**SETTINGS, "model": "with a head"}, tmp_path) == folder
+
+
+def test_the_encoder_has_a_rate_of_its_own(tmp_path):
+    name = "bert.encoder.layer.0.output.dense.weight"
+    found = {}
+    for rate in (0.0, 1e-3):
+        settings = {**SETTINGS, "head": {**SETTINGS["head"], "encoder_rate": rate}}
+        found[rate] = load_file(f"{glue_words.with_head(settings, tmp_path)}/model.safetensors")
+        assert found[rate]["cls.predictions.bias"].any()
+    first = load_model(AutoModelForMaskedLM, glue_words.model_folder(SETTINGS["model"])).state_dict()[name]
+    assert torch.equal(found[0.0][name], first)
+    assert not torch.equal(found[1e-3][name], first)
 
 
 def test_every_arm_begins_with_the_encoder_that_learned_the_words_and_the_same_classifier(tmp_path, monkeypatch):

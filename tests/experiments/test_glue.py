@@ -60,7 +60,7 @@ def test_every_arm_sees_the_same_rows_in_the_same_order_and_the_same_masks(tmp_p
     assert sorted(other[0] + other[1]) != sorted(seen[0][0] + seen[0][1])
 
 
-@pytest.mark.parametrize("method", ["none", "imm-sampled", "imm-streaming"])
+@pytest.mark.parametrize("method", ["none", "imm-sampled"])
 def test_an_interrupted_run_continues_after_its_last_epoch(tmp_path, monkeypatch, method):
     whole = fine_tune(SETTINGS, piece(method), tmp_path / "whole")
     glue_words.with_head(SETTINGS, tmp_path / "stopped")

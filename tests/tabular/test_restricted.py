@@ -8,7 +8,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.tree import DecisionTreeClassifier
 
 from imm.strength import Linear as Schedule
-from imm.tabular import IMMClassifier, IMMRegressor
+from imm.tabular import IMMClassifier, IMMRegressor, load
 from tests.tabular.tables import table
 
 T = table(n=60)
@@ -176,6 +176,22 @@ def test_keep_old_adds_one_feature_and_asks_when_predicting():
     odds = T.old.decision_function(T.x_test[:, :2])
     by_hand = T.x_test @ model.coef_[0] + model.intercept_ + odds * model.old_coef_[0]
     np.testing.assert_allclose(expected, by_hand, atol=1e-6)
+
+
+def test_a_setting_that_is_changed_after_fit_is_of_the_next_fit(tmp_path):
+    kept, let_go = fitted(T.old, keep_old=True), fitted(T.old)
+    expected = kept.predict_proba(T.x_test), let_go.predict_proba(T.x_test)
+    kept.set_params(keep_old=False)
+    let_go.set_params(keep_old=True, n_neighbors=2)
+    np.testing.assert_array_equal(kept.predict_proba(T.x_test), expected[0])
+    np.testing.assert_array_equal(let_go.predict_proba(T.x_test), expected[1])
+    assert kept.uses_old_model_
+    assert not let_go.uses_old_model_
+    with pytest.raises(ValueError, match="keep_old=True cannot be saved"):
+        kept.save(tmp_path / "kept")
+    let_go.save(tmp_path / "let-go")
+    np.testing.assert_array_equal(load(tmp_path / "let-go").predict_proba(T.x_test), expected[1])
+    assert load(tmp_path / "let-go").n_neighbors == 32
 
 
 def test_keep_old_of_many_classes_and_of_a_regression():

@@ -26,13 +26,7 @@ from imm.language.huggingface import (
 )
 
 SHARED = ("model", "head", "rows", "judged", "length", "epochs", "batch_size", "learning_rate", "warmup")
-MATCHING = ("lam", "ngram_lines", "positions")
-OF_METHOD = {
-    "none": (),
-    "mlm": (),
-    "imm-sampled": (*MATCHING, "n_contexts"),
-    "imm-streaming": (*MATCHING, "memory", "lifetime", "table_mb"),
-}
+OF_METHOD = {"none": (), "mlm": (), "imm-sampled": ("lam", "ngram_lines", "positions", "n_contexts")}
 """The settings that an arm has: a run of another is the same run whatever they are."""
 
 
@@ -79,7 +73,6 @@ def _trainer(settings: Settings, piece: Row, seed: int, folder: Path, kept: Path
     every = tokenised(settings["model"], piece["task"], "train", settings["length"])
     # Other rows in each restart: their choice is part of the chance that restarts are to show.
     some = np.random.default_rng(seed).permutation(len(every))[: settings["rows"][piece["task"]]]
-    matching = method.removeprefix("imm-") if method in ("imm-sampled", "imm-streaming") else "sampled"
     args = IMMConfig(
         **kept_runs.common(folder),
         seed=seed,
@@ -91,8 +84,9 @@ def _trainer(settings: Settings, piece: Row, seed: int, folder: Path, kept: Path
         save_strategy="epoch",
         logging_strategy="epoch",
         lam=settings["lam"],
-        matching=matching,
-        **{name: settings[name] for name in ("n_contexts", "positions", "memory", "lifetime", "table_mb")},
+        matching="sampled",
+        n_contexts=settings["n_contexts"],
+        positions=settings["positions"],
         rows_at_once=settings["n_contexts"] * settings["batch_size"],
     )
     masked = load_model(AutoModelForMaskedLM, with_head(settings, kept))

@@ -95,8 +95,7 @@ class Kernel:
             index = torch.arange(len(self.short), device=short.device).expand(len(short), -1)
             log_w = self._log_kernel(short[:, None], self.short)
         else:
-            index = self._neighbors.find(short)
-            log_w = self._log_kernel(short[:, None], self.short[index])
+            index, log_w = self._neighbors.find(short)
         if self.sample_weight is not None:
             log_w = log_w + self.sample_weight.to(log_w.dtype).log()[index]
         far = log_w.amax(-1) == -torch.inf
@@ -149,12 +148,16 @@ class _Neighbors:
                 parts.append(short[:, j, None] * alpha)
         return np.concatenate(parts, axis=1)
 
-    def find(self, short: Tensor) -> Tensor:
-        """``[n, k]`` row numbers, nearest first."""
+    def find(self, short: Tensor) -> tuple[Tensor, Tensor]:
+        """``[n, k]`` row numbers, nearest first, and their ``log w``."""
         workers = -1 if len(short) > FEW else 1
         points = self._embed(short.cpu().numpy())
-        _, index = self._tree.query(points, k=self._k, p=self._order, eps=self._kernel.slack, workers=workers)
-        return torch.from_numpy(np.asarray(index, dtype=np.int64).reshape(len(short), self._k)).to(short.device)
+        far, near = self._tree.query(points, k=self._k, p=self._order, eps=self._kernel.slack, workers=workers)
+        index = torch.from_numpy(near.astype(np.int64, copy=False).reshape(len(short), self._k)).to(short.device)
+        if self._exact:
+            return index, self._kernel._log_kernel(short[:, None], self._kernel.short[index])
+        distance = torch.from_numpy(far.reshape(index.shape)).to(short)
+        return index, -distance if self._order == 1 else -0.5 * distance.square()
 
 
 def _columns(short: Tensor | ArrayLike) -> Tensor:

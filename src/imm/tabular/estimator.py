@@ -181,7 +181,7 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         flat = not self._setup.task.n_classes
         self.coef_ = weight[:n, 0] if flat else weight[:n].T.copy()
         self.intercept_ = float(bias[0]) if flat else bias
-        if self.keep_old:
+        if self._setup.keep_old:
             self.old_coef_ = weight[n:, 0] if flat else weight[n:].T.copy()
 
     def _scores(self, X: Any, answers: Any) -> Array:
@@ -194,7 +194,7 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     def _old_at(self, X: Any, answers: Any) -> Array | None:
         """The old model's word at rows to predict; None if it is not needed."""
         task = self._setup.task
-        if self.keep_old and self.restricted_ == "column":
+        if self._setup.keep_old and self.restricted_ == "column":
             if answers is None:
                 raise ValueError(
                     "keep_old=True, and the old model's answers were given to fit as a column: predictions need them"
@@ -205,13 +205,13 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
             raise ValueError(
                 f"{self._answers} is not needed to predict: give it if keep_old=True and fit was given old answers"
             )
-        return self._source.ask(X, task) if self.keep_old and self._source else None
+        return self._source.ask(X, task) if self._setup.keep_old and self._source else None
 
     @property
     def uses_old_model_(self) -> bool:
         """Whether predictions ask the old model (``keep_old=True``). If not, it may be thrown away."""
         check_is_fitted(self)
-        return bool(self.keep_old)
+        return self._setup.keep_old
 
     def _induced(self, short: Any, X: Any) -> Array:
         """The full model averaged over the extended contexts of rows ``X``, the training rows if None."""
@@ -234,9 +234,9 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         else:
             raise ValueError("this model was loaded and has no training rows; give rows with all columns as X")
         old = asked_old = None
-        if self.keep_old and self.restricted_ == "column":
+        if self._setup.keep_old and self.restricted_ == "column":
             raise ValueError("this model keeps an old one of which only answers are known: it cannot be asked")
-        if self.keep_old and self._source:
+        if self._setup.keep_old and self._source:
             old = self._source.ask_short(rows[:, self.short_features_], setup.task)
             asked_old = self._source.ask_short(short, setup.task)
         asked = np.zeros((len(values), self.n_features_in_))

@@ -27,9 +27,9 @@ SETTINGS = ("lam", "l2", "n_neighbors", "alpha", "standardize", "keep_old")
 
 def save(estimator: Any, path: str | Path) -> None:
     """Writes a fitted estimator to a folder. The old model is not in it."""
-    if estimator.keep_old and estimator.restricted_ != "column":
-        raise ValueError("a model with keep_old=True cannot be saved: it asks the old model, which is not stored")
     setup = estimator._setup
+    if setup.keep_old and estimator.restricted_ != "column":
+        raise ValueError("a model with keep_old=True cannot be saved: it asks the old model, which is not stored")
     task = setup.task
     names = getattr(estimator, "feature_names_in_", None)
     choice = estimator.choice_
@@ -39,7 +39,8 @@ def save(estimator: Any, path: str | Path) -> None:
         "estimator": type(estimator).__name__,
         "model": estimator.model if isinstance(estimator.model, str) else None,
         "engine": type(setup.engine).__name__,
-        "settings": {name: _plain(getattr(estimator, name)) for name in SETTINGS},
+        # as they were when it was fitted, as far as it asks them later
+        "settings": {name: _plain(getattr(setup, name, getattr(estimator, name))) for name in SETTINGS},
         "classes": _labels(task.classes) if isinstance(task, Classification) else None,
         "n_features": estimator.n_features_in_,
         "features": None if names is None else [str(name) for name in names],

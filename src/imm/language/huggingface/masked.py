@@ -10,11 +10,12 @@ from transformers.utils import ModelOutput
 
 from imm.language.huggingface.head import head
 from imm.language.huggingface.reading import IGNORED
+from imm.validation import check_not_negative
 
 
 @dataclass
 class TaskWithMaskedLMOutput(ModelOutput):
-    """The sum of the losses, the task's scores, and while training each loss."""
+    """The weighted sum of the losses, the task's scores, and while training each loss."""
 
     loss: Tensor | None = None
     logits: Tensor | None = None
@@ -25,11 +26,15 @@ class TaskWithMaskedLMOutput(ModelOutput):
 class TaskWithMaskedLM(nn.Module):
     """The task loss + the MLM loss (Appendix param-details), of two models whose encoder is made one.
 
+    With ``words_weight`` other than 1, ``task loss + words_weight · MLM loss``: a head for words that is not yet good
+    has gradients many times the task's, and the task would not be learned.
+
     In evaluation the task alone is computed. A batch comes from a :class:`MaskingCollator`.
 
     Args:
         task: a model for the task, such as ``BertForSequenceClassification``: its encoder is the one that is trained.
         masked: a model for masked words of the same kind, such as ``BertForMaskedLM``: its encoder is replaced.
+        words_weight: of the MLM loss; 1 in the paper.
 
     When training is over, ``model.task.save_pretrained(folder)`` keeps the task's model, and
     ``model.masked.save_pretrained(folder)`` the other.
@@ -37,8 +42,9 @@ class TaskWithMaskedLM(nn.Module):
 
     accepts_loss_kwargs = False  # each loss is a mean over its batch: the trainer averages over accumulation steps
 
-    def __init__(self, task: Any, masked: Any) -> None:
+    def __init__(self, task: Any, masked: Any, words_weight: float = 1.0) -> None:
         super().__init__()
+        self.words_weight = check_not_negative(words_weight, "words_weight")
         ours, theirs = type(task.base_model).__name__, type(masked.base_model).__name__
         sizes = [model.get_input_embeddings().weight.shape for model in (task, masked)]
         if ours != theirs or sizes[0] != sizes[1]:
@@ -92,7 +98,8 @@ class TaskWithMaskedLM(nn.Module):
                 f"TaskWithMaskedLM has no labels for {type(self.task).__name__}: rows need a label or labels"
             )
         words = masked_loss(self.masked, masked_input_ids, masked_words, **more)
-        return TaskWithMaskedLMOutput(task.loss + words, task.logits, task.loss.detach(), words.detach())
+        loss = task.loss + self.words_weight * words
+        return TaskWithMaskedLMOutput(loss, task.logits, task.loss.detach(), words.detach())
 
 
 def masked_loss(model: Any, input_ids: Tensor, words: Tensor, **more: Any) -> Tensor:

@@ -21,6 +21,7 @@ from rich.console import Console
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 from sklearn.preprocessing import StandardScaler
+from threadpoolctl import threadpool_limits
 
 from benchmarks import printing
 from imm.tabular import IMMClassifier
@@ -113,7 +114,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     given = parser.parse_args()
     torch.set_num_threads(1)
-    with Console(stderr=True).status("starting") as status:
+    with threadpool_limits(1), Console(stderr=True).status("starting") as status:
         figures = linear(status.update, given.rounds) | trees(status.update, given.rounds) | neighbors(status.update)
     printing.show("tables", figures, given.json, BOUNDS)
 

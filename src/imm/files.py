@@ -34,6 +34,8 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 @contextmanager
 def whole_path(path: Path) -> Iterator[Path]:
     """The same for what others write: the name of an empty file, which is at ``path`` when the block ends."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; name a file")
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
     os.close(handle)

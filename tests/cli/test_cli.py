@@ -47,7 +47,7 @@ def test_version_and_list():
         (["reproduce", "counterexample", "--runs", "3"], "counterexample has no runs to set"),
         (["report", "/nowhere"], "there is no result.json below /nowhere"),
         (["reproduce", "logistic-accuracy", "--runs", "0"], "runs must be from 1 to 1000000, got 0"),
-        (["demo", "--seed", "-1"], "seed must be from 0 to 2147483648, got -1"),
+        (["demo", "--seed", "-1"], "seed must be from 0 to 2147483647, got -1"),
     ],
 )
 def test_an_error_is_one_line_that_says_what_was_given(arguments, message, monkeypatch, capsys):

@@ -95,11 +95,20 @@ def test_a_file_that_cannot_be_finished_is_not_there(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_what_is_in_the_way_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NotADirectoryError, match="there is a file in the way; name another --out"):
+        reproduce(STUDY, STUDY.settings, tmp_path / "file", 1, silent)
+    with pytest.raises(IsADirectoryError, match="is a folder; name a file"):
+        write_whole(tmp_path, "")
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
 def test_options_out_of_range_are_errors(tmp_path):
     monte_carlo = replace(STUDY, settings={**STUDY.settings, "runs": 5, "seed": 0})
     with pytest.raises(ValueError, match="runs must be from 1 to 1000000, got 0"):
         monte_carlo.with_options(runs=0)
-    with pytest.raises(ValueError, match="seed must be from 0 to 2147483648, got -1"):
+    with pytest.raises(ValueError, match="seed must be from 0 to 2147483647, got -1"):
         monte_carlo.with_options(seed=-1)
     with pytest.raises(ValueError, match="jobs must be at least 1, got 0"):
         reproduce(STUDY, STUDY.settings, tmp_path, 0, silent)

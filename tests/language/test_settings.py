@@ -54,6 +54,19 @@ def test_a_transformers_heads_divide_its_width():
     assert Settings(width=10, heads=4).heads == 4
 
 
+def test_a_transformer_has_adamw_unless_told():
+    chosen = [
+        Settings.preset("small", model="transformer", **more) for more in ({}, {"optimizer": "sgd"}, {"width": 8})
+    ]
+    assert [(each.optimizer, each.learning_rate) for each in chosen] == [
+        ("adamw", 0.003),
+        ("sgd", 1.0),
+        ("adamw", 0.003),
+    ]
+    assert Settings.preset("small", model="transformer", learning_rate=0.1).learning_rate == 0.1
+    assert Settings.preset("small", model="lstm").optimizer == "sgd"
+
+
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_can_be_changed_and_comes_back_from_json(name):
     settings = Settings.preset(name, seed=3, method="none")

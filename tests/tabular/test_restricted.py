@@ -258,12 +258,32 @@ def test_kept_answers_go_through_a_grid_search():
     assert regressor.score(values.x_test, values.y_test, restricted_pred=old[1]) > 0.5
 
 
-def test_answers_with_named_columns_are_taken_by_name():
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        (["no", "yes"], ["yes", "no"]),
+        (["no", "yes"], ["probability of yes", "probability of no"]),
+        ([0, 1], [1, 0]),
+        ([0, 1], ["1", "0"]),
+        ([0.0, 1.0], ["1", "0"]),
+        ([False, True], [True, False]),
+    ],
+)
+def test_answers_with_named_columns_are_taken_by_name(labels, names):
+    pandas = pytest.importorskip("pandas")
+    given = pandas.DataFrame({names[0]: P[:, 1], names[1]: P[:, 0]})
+    model = IMMClassifier(short_features=[0, 1], lam=2.0).fit(T.x, np.array(labels)[T.y], restricted_proba=given)
+    np.testing.assert_allclose(model.coef_, REFERENCE.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize("names", [["old", "new"], ["no", "no "], ["yes", "probability of yes"]])
+def test_answers_with_other_names_are_refused(names):
     pandas = pytest.importorskip("pandas")
     y = np.array(["no", "yes"])[T.y]
-    given = pandas.DataFrame({"yes": P[:, 1], "no": P[:, 0]})
-    model = IMMClassifier(short_features=[0, 1], lam=2.0).fit(T.x, y, restricted_proba=given)
-    np.testing.assert_allclose(model.coef_, REFERENCE.coef_, atol=1e-6)
+    with pytest.raises(ValueError, match="name the columns as the classes"):
+        IMMClassifier(short_features=[0, 1]).fit(T.x, y, restricted_proba=pandas.DataFrame(P, columns=names))
+    numbered = IMMClassifier(short_features=[0, 1], lam=2.0).fit(T.x, y, restricted_proba=pandas.DataFrame(P))
+    np.testing.assert_allclose(numbered.coef_, REFERENCE.coef_, atol=1e-6)
 
 
 def test_lam_may_be_a_schedule_in_the_number_of_rows():

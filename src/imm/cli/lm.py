@@ -58,7 +58,9 @@ def train(
     tied: Annotated[bool | None, _setting("Model", "Whether embedding and output share weights.")] = None,
     optimizer: Annotated[
         str | None,
-        _setting("Training", "sgd, or adamw, whose learning rate falls to zero over the epochs."),
+        _setting(
+            "Training", "sgd, or adamw, whose learning rate falls to zero over the epochs; transformers have adamw."
+        ),
     ] = None,
     learning_rate: Annotated[float | None, _setting("Training", "At the beginning; for adamw, about 0.003.")] = None,
     decay_after: Annotated[

@@ -33,7 +33,12 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
         raise ValueError(f"jobs must be at least 1, got {jobs}")
     folder = out / study.name
     target = folder / "result.json"
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise NotADirectoryError(
+            f"{folder} cannot be a folder: there is a file in the way; name another --out"
+        ) from None
     with tempfile.TemporaryFile(dir=folder):
         pass  # a folder that cannot be written to is an error now, not after the work
     wanted = json.loads(json.dumps(dict(settings)))

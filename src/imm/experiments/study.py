@@ -112,7 +112,7 @@ class Study:
             if value is not None:
                 if key not in settings:
                     raise ValueError(f"{self.name} has no {key} to set: it is not a Monte-Carlo study")
-                least, most = (1, 10**6) if key == "runs" else (0, 2**31)
+                least, most = (1, 10**6) if key == "runs" else (0, 2**31 - 1)
                 if not least <= value <= most:
                     raise ValueError(f"{key} must be from {least} to {most}, got {value}")
                 settings[key] = value

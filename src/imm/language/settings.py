@@ -130,9 +130,11 @@ class Settings:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:
-        """The settings of a preset, with some of them changed."""
+        """The settings of a preset, with some of them changed; a transformer has :data:`TRANSFORMER`'s unless told."""
         if name not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
+        if changes.get("model") == "transformer" and "optimizer" not in changes:
+            changes = {**TRANSFORMER, **changes}
         return replace(cls(**PRESETS[name]), **changes)
 
     @classmethod
@@ -142,7 +144,8 @@ class Settings:
             raise ValueError(f"settings must be a record, got {given!r}")
         known = {field.name for field in fields(cls)}
         if given.keys() != known:
-            raise ValueError(f"settings must have exactly {sorted(known)}; differs in {sorted(known ^ given.keys())}")
+            some = ", ".join(sorted(known ^ given.keys(), key=str)[:3])
+            raise ValueError(f"these are not the settings of a language model: {some} … missing or not known")
         return cls(**given)
 
     def to_json(self) -> dict[str, Any]:
@@ -175,6 +178,9 @@ _PAPER: Mapping[str, Any] = {
     "every": 5,
     "positions": 0,
 }
+
+TRANSFORMER: Mapping[str, Any] = {"optimizer": "adamw", "learning_rate": 0.003}
+"""The presets' own, SGD at a rate of 1, is an LSTM's: a transformer diverges."""
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "small": {},

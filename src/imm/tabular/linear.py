@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 
 from imm.tabular.descent import minimise
 from imm.tabular.problem import Problem
+from imm.tabular.rows import parts
 from imm.tabular.split_risk import SplitRisk
 
 Array = NDArray[Any]
@@ -206,15 +207,10 @@ def second_moments(x: Array, share: Array) -> Array:
     if d > WIDEST:
         return np.append(share @ x**2, 1.0)
     moments = np.zeros((d + 1, d + 1))
-    for i in range(0, len(x), PART_OF_ROWS):
-        part, weight = x[i : i + PART_OF_ROWS], share[i : i + PART_OF_ROWS]
-        weighted = part * weight[:, None].astype(x.dtype, copy=False)
-        moments[:d, :d] += weighted.T @ part
+    for part in parts(len(x)):
+        weighted = x[part] * share[part, None].astype(x.dtype, copy=False)
+        moments[:d, :d] += weighted.T @ x[part]
         moments[d, :d] += weighted.sum(0)
     moments[:d, d] = moments[d, :d]
     moments[d, d] = 1.0
     return moments
-
-
-PART_OF_ROWS = 1 << 15
-"""Rows at a time where a whole weighted copy would be as large as the table."""

@@ -8,6 +8,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[Any]
 
+PART = 1 << 15
+"""Rows at a time where something temporary would be as large as the table."""
+
+
+def parts(n: int) -> list[slice]:
+    """All ``n`` rows, :data:`PART` at a time."""
+    return [slice(i, i + PART) for i in range(0, n, PART)]
+
 
 @dataclass(frozen=True)
 class Distinct:

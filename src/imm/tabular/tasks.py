@@ -8,13 +8,23 @@ import numpy as np
 import torch
 from scipy.special import expit, log_expit, log_softmax, softmax
 
-from imm.tabular.columns import table_names
 from imm.tabular.onnx_model import Onnx
 from imm.tabular.rows import Array
 from imm.validation import check_probabilities
 
 SURE = 1e-6
 """Old probabilities are kept this far from 0 and 1 where their log-odds are a feature."""
+
+
+def is_named(label: Any, name: Any) -> bool:
+    """Whether a column of this name is about this class: by itself, in words, or as ``imm predict`` names it."""
+    words = str(name).removeprefix("probability of ")
+    if words == str(label):
+        return True
+    try:
+        return float(words) == float(label)
+    except (TypeError, ValueError):
+        return False
 
 
 def mix(new: Array, old: Array, share: float) -> Array:
@@ -90,11 +100,16 @@ class Classification:
         return probabilities(model(short), n, None, self.classes)
 
     def given(self, answers: Any, n: int) -> Array:
-        """A column of old probabilities, ``[n, classes]``; where columns are named as the classes are, by name."""
-        names, own = table_names(answers), None
-        if names is not None and len(names) == self.n_classes:
-            by_name = {str(label): label for label in self.classes}
-            own = [by_name[name] for name in names] if set(names) == set(by_name) else None
+        """Old probabilities, ``[n, classes]``: a column, or a table whose columns have the names of the classes."""
+        names = list(getattr(answers, "columns", ()))
+        own = None
+        if len(names) > 1 and names != list(range(len(names))):  # numbered columns have no names
+            own = [next((label for label in self.classes if is_named(label, name)), None) for name in names]
+            if None in own or len(set(own)) < len(own):
+                raise ValueError(
+                    f"old probabilities are in columns named {names}, and the classes are {self.classes.tolist()}: name"
+                    " the columns as the classes, or give an array in the order of the classes"
+                )
         return probabilities(answers, n, own, self.classes)
 
     def old_features(self, old: Array) -> Array:

@@ -10,7 +10,7 @@ from imm.tabular.choosing import LAMS, SHARES, Choice, choose, choose_share, fol
 from imm.tabular.contexts import Pairs, find_pairs
 from imm.tabular.problem import Fitted, Problem, Solver, Trainer
 from imm.tabular.restricted import Old
-from imm.tabular.rows import Array
+from imm.tabular.rows import Array, parts
 from imm.tabular.tasks import Task
 
 Rows = NDArray[np.intp]
@@ -35,8 +35,8 @@ class Scaling:
         if not standardize:
             return cls(np.zeros(x.shape[1]), np.ones(x.shape[1]))
         share = weight / weight.sum()
-        mean = np.array([share @ column for column in x.T])  # a column at a time: no second table
-        deviation = np.sqrt([share @ (column - m) ** 2 for column, m in zip(x.T, mean, strict=True)])
+        mean: Array = sum(share[part] @ x[part] for part in parts(len(x)))
+        deviation = np.sqrt(sum(share[part] @ (x[part] - mean) ** 2 for part in parts(len(x))))
         constant = deviation <= 10 * np.finfo(x.dtype).eps * np.abs(mean)
         return cls(mean, np.where(constant, 1.0, deviation))
 

@@ -1,20 +1,20 @@
-"""Every figure of docs/lstm.md comes from a committed result."""
+"""Every figure in the tables of docs/lstm.md and docs/glue.md comes from a committed result."""
 
 import json
 import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-PAGE = (ROOT / "docs" / "lstm.md").read_text()
+LSTM, GLUE = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("lstm", "glue"))
 
 
 def rows(name):
     return json.loads((ROOT / "results" / name / "result.json").read_text())["rows"]
 
 
-def table(header):
+def table(header, page=LSTM):
     """The rows of the table with this header line, cell by cell."""
-    lines = PAGE.split(f"{header}\n", 1)[1].splitlines()[1:]
+    lines = page.split(f"{header}\n", 1)[1].splitlines()[1:]
     end = next(i for i, line in enumerate(lines) if not line.strip().startswith("|"))
     return [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines[:end]]
 
@@ -70,3 +70,16 @@ def test_induced_bigrams():
     for method, *cells, _ in shown:
         digits = 2 if method == "kneser-ney" else 1
         assert cells == [f"{found[method, split]:.{digits}f}" for split in ("train", "valid", "test")]
+
+
+def test_a_small_gpt2_on_little_text():
+    found = {(round(row["percent"]), row["method"]): row for row in rows("lm-low-data") if row["split"] == "test"}
+    methods = ("none", "reverse-kd", "imm-streaming", "kneser-ney", "interpolation")
+    kinds = {"reverse-kd": "λ =", "imm-streaming": "λ =", "interpolation": "share"}
+    shown = table("| % of the text | none | reverse-kd | imm-streaming | the bigram | interpolation |", GLUE)
+    assert len(shown) == 3
+    for percent, *cells in shown:
+        for method, cell in zip(methods, cells, strict=True):
+            row = found[int(percent), method]
+            kind = f" ({kinds[method]} {row['strength']:g})" if method in kinds else ""
+            assert cell == f"{row['mean']:.0f}{kind}"

@@ -196,6 +196,17 @@ def test_cost_of_tables():
     ]
 
 
+def test_small_gpt2_table():
+    rows = [row for row in result("lm-low-data")["rows"] if row["split"] == "test"]
+    found = {(round(row["percent"]), row["method"]): row["mean"] for row in rows}
+    methods = ("none", "reverse-kd", "imm-streaming", "kneser-ney", "interpolation")
+    shown = table("A small GPT-2 on little text")
+    assert [row[0] for row in shown] == ["1", "5", "25"]
+    for percent, *cells in shown:
+        assert cells == [f"{found[int(percent), method]:.0f}" for method in methods]
+    assert min(methods, key=lambda method: found[25, method]) == "imm-streaming"
+
+
 RIVALS = (ROOT / "docs" / "tabular-rivals.md").read_text()
 
 

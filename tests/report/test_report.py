@@ -103,6 +103,15 @@ def test_points_are_drawn_near_their_place_however_many_series_there_are():
     assert [label.get_text() for label in axes.get_xticklabels()] == ["5", "10", "25"]
 
 
+def test_a_vertical_axis_may_be_logarithmic_with_plain_numbers():
+    rows = [{"method": "m", "n": n, "mean": 100.0 * n, "runs": 1} for n in (5, 10, 25)]
+    canvas = draw({**RESULT, "rows": rows}, Figure(x="n", x_label="n", y_label="perplexity", log_y=True))
+    canvas.canvas.draw()
+    (axes,) = canvas.axes
+    assert axes.get_yscale() == "log"
+    assert {"500", "1000", "2000"} <= {label.get_text() for label in axes.get_yticklabels()}
+
+
 def test_the_page_says_which_result_is_not_the_full_study(tmp_path):
     study = next(study for study in STUDIES if study.name == "grid-reward")
     for name, settings in (("full", study.settings), ("quick", {**study.settings, **study.quick})):

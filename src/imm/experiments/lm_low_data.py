@@ -100,6 +100,7 @@ STUDY = Study(
         y_label="perplexity per word",
         panel="split",
         log_x=True,
+        log_y=True,
         note="the mean of all restarts; one unless --runs asks for more",
     ),
     continues=True,

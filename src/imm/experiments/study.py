@@ -21,6 +21,7 @@ class Figure:
         series: the key that tells the lines apart.
         panel: the key that tells the panels apart, if there are several.
         log_x: whether the horizontal axis is logarithmic.
+        log_y: whether the vertical one is.
         note: what the error bars are, or anything else a reader of the figure must know.
         beside: whether the paper's means are drawn beside ours, as crosses.
     """
@@ -31,6 +32,7 @@ class Figure:
     series: str = "method"
     panel: str | None = None
     log_x: bool = False
+    log_y: bool = False
     note: str = "bars: 10th to 90th percentile"
     beside: bool = False
 

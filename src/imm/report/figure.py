@@ -7,6 +7,7 @@ from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Canvas
+from matplotlib.ticker import LogLocator, NullLocator
 
 from imm.experiments import Figure, Row
 
@@ -67,6 +68,11 @@ def _curves(axes: Axes, rows: list[Row], figure: Figure) -> None:
         axes.set_xscale("log")
         axes.set_xticks(places, [f"{place:g}" for place in places], minor=False)
         axes.minorticks_off()
+    if figure.log_y:
+        axes.set_yscale("log")
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axes.yaxis.set_major_formatter("{x:g}")
+        axes.yaxis.set_minor_locator(NullLocator())
     for number, name in enumerate(series):
         mine = sorted((row for row in rows if row[figure.series] == name), key=lambda row: row[figure.x])
         shift = step * (number - (len(series) - 1) / 2)

@@ -83,3 +83,14 @@ def test_a_small_gpt2_on_little_text():
             row = found[int(percent), method]
             kind = f" ({kinds[method]} {row['strength']:g})" if method in kinds else ""
             assert cell == f"{row['mean']:.0f}{kind}"
+
+
+def test_glue():
+    result = json.loads((ROOT / "results" / "bert-glue" / "result.json").read_text())
+    methods = ("none", "mlm", "imm-sampled")
+    ours, paper = ({(row["task"], row["method"]): row["mean"] for row in result[of]} for of in ("rows", "paper"))
+    shown = table("| task | none | mlm | imm-sampled | paper: none, mlm, imm-sampled |", GLUE)
+    assert {row[0] for row in shown} == set(result["settings"]["rows"])
+    for task, *cells, printed in shown:
+        assert cells == [f"{ours[task, method]:.1f}" for method in methods]
+        assert printed == ", ".join(f"{paper[task, method]:.1f}" for method in methods)

@@ -207,6 +207,14 @@ def test_small_gpt2_table():
     assert min(methods, key=lambda method: found[25, method]) == "imm-streaming"
 
 
+def test_glue_table():
+    found = {(row["task"], row["method"]): row["mean"] for row in result("bert-glue")["rows"]}
+    shown = table("GLUE")
+    assert {row[0] for row in shown} == {task for task, _ in found}
+    for task, *cells in shown:
+        assert cells == [f"{found[task, method]:.1f}" for method in ("none", "mlm", "imm-sampled")]
+
+
 RIVALS = (ROOT / "docs" / "tabular-rivals.md").read_text()
 
 

@@ -43,6 +43,17 @@ def piece(method, restart=0, task="RTE"):
     return {"task": task, "method": method, "restart": restart}
 
 
+def test_the_words_losses_are_weighed_in_both_arms_that_have_them(tmp_path, monkeypatch):
+    trained, train = [], kept_runs.train
+    monkeypatch.setattr(kept_runs, "train", lambda trainer, folder: trained.append(trainer) or train(trainer, folder))
+    glue_words.with_head(SETTINGS, tmp_path)
+    trained.clear()
+    for method in ("mlm", "imm-sampled"):
+        fine_tune({**SETTINGS, "words_weight": 0.25, "lam": 0.2}, piece(method), tmp_path)
+    assert [trainer.model.words_weight for trainer in trained] == [0.25, 0.25]
+    assert trained[1].args.lam == pytest.approx(0.05)
+
+
 def test_every_arm_sees_the_same_rows_in_the_same_order_and_the_same_masks(tmp_path, collated):
     glue_words.with_head(SETTINGS, tmp_path)
     collated.clear()

@@ -152,11 +152,11 @@ class _Neighbors:
         """``[n, k]`` row numbers, nearest first, and their ``log w``."""
         workers = -1 if len(short) > FEW else 1
         points = self._embed(short.cpu().numpy())
-        far, near = self._tree.query(points, k=self._k, p=self._order, eps=self._kernel.slack, workers=workers)
-        index = torch.from_numpy(near.astype(np.int64, copy=False).reshape(len(short), self._k)).to(short.device)
-        if self._exact:
+        away, rows = self._tree.query(points, k=self._k, p=self._order, eps=self._kernel.slack, workers=workers)
+        index = torch.from_numpy(rows.astype(np.int64, copy=False).reshape(len(short), self._k)).to(short.device)
+        if self._exact:  # in the tree an infinite distance is finite
             return index, self._kernel._log_kernel(short[:, None], self._kernel.short[index])
-        distance = torch.from_numpy(far.reshape(index.shape)).to(short)
+        distance = torch.from_numpy(away.reshape(index.shape)).to(short)
         return index, -distance if self._order == 1 else -0.5 * distance.square()
 
 

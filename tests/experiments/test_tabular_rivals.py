@@ -76,7 +76,7 @@ def test_figures_of_predictions():
 def drawn(losses, **cell):
     """Rows of one cell from losses by method and draw."""
     cell = {"model": "linear", "data": "diabetes", "n": 50, "old": "good", **cell}
-    other = {"auc": 0.5, "accuracy": 0.5, "calibration_error": 0.0, "seconds": 1.0, "strength": None}
+    other = {"auc": 0.5, "accuracy": 0.5, "calibration_error": 0.0, "seconds": 1.0, "strength": None, "share": 0.0}
     return [
         {**cell, "method": method, "draw": draw, "log_loss": loss, **other}
         for method, values in losses.items()

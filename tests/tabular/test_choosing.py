@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from imm.tabular import IMMClassifier, IMMRegressor
-from imm.tabular.choosing import SHARES, choose, choose_share, deal
+from imm.tabular.choosing import SHARES, choose, choose_share, deal, misleads, weigh
+from imm.tabular.tasks import Classification, Regression
 from tests.tabular.tables import table
 
 
@@ -21,28 +22,69 @@ class Made:
         return self._losses(*fit)[self.test]
 
 
+def add_up(losses, n):
+    return -losses
+
+
 def chosen(losses, n=40, l2s=(1.0, 10.0, 100.0), lams=(0.0, 1.0, 10.0)):
-    return choose([Made(np.arange(n)[i::2], losses) for i in (0, 1)], np.ones(n), l2s, lams)
+    return choose([Made(np.arange(n)[i::2], losses) for i in (0, 1)], np.ones(n), l2s, lams, add_up)
 
 
 def test_the_lowest_loss_wins_where_it_is_sure():
     found = chosen(lambda l2, lam: np.full(40, abs(np.log10(l2) - 1) + abs(lam - 10.0)))
-    assert (found.lam, found.l2) == (10.0, 10.0)
-    assert found.gain == pytest.approx([0.0, 1.0, 10.0])
+    assert (found.lam, found.l2) == (pytest.approx(10.0), 10.0)
+    assert found.mean == pytest.approx([10.0, 9.0, 0.0])
+    assert found.counts == pytest.approx([0.0, 0.0, 1.0])
 
 
-def test_a_gain_within_its_error_is_none():
-    noise = np.random.default_rng(0).normal(size=40)
-    noise -= noise.mean()
-    found = chosen(lambda l2, lam: 1.0 + (lam > 0) * (noise - 0.02))
-    assert found.lam == 0.0
-    assert (found.gain[1:] > 0).all()
+def test_lam_is_a_mean_where_nothing_is_sure():
+    """Losses so near that all candidates count alike: the mean of the shares 0, 1/2 and 10/11."""
+    found = chosen(lambda l2, lam: np.full(40, 1.0 - 1e-9 * (lam > 0)))
+    share = (0 + 1 / 2 + 10 / 11) / 3
+    assert found.counts == pytest.approx(np.full(3, 1 / 3))
+    assert found.lam == pytest.approx(share / (1 - share))
+
+
+def test_none_where_none_is_best():
+    assert chosen(lambda l2, lam: np.full(40, 1.0 + 1e-9 * (lam > 0))).lam == 0.0
+
+
+def test_a_lead_because_of_one_row_counts_for_less():
+    """The same mean loss, once from every row and once from a single one."""
+    even, one = np.full(40, 0.2), np.eye(40)[0] * 8.0
+    sure, doubtful = (weigh(np.stack([lead, np.zeros(40)]), np.ones(40), add_up) for lead in (even, one))
+    assert sure[1] > 0.99
+    assert 0.6 < doubtful[1] < 0.95
+
+
+def test_candidates_count_by_their_likelihood_if_rows_are_alike():
+    losses = np.tile([[0.5], [0.52], [0.6]], 10)
+    expected = np.exp(-10 * losses[:, 0])
+    assert weigh(losses, np.ones(10), Classification(np.arange(2)).log_likelihood) == pytest.approx(
+        expected / expected.sum()
+    )
+    expected = losses[:, 0] ** -5.0
+    assert weigh(losses, np.ones(10), Regression().log_likelihood) == pytest.approx(expected / expected.sum())
+
+
+def test_weights_of_next_to_nothing_say_nothing():
+    assert weigh(np.array([[1.0, 2.0], [0.0, 0.0]]), np.full(2, 1e-9), add_up) == pytest.approx([0.5, 0.5])
+
+
+def test_who_misleads():
+    gaps = np.array([1.0, 1.2, -0.1, 0.9])
+    assert misleads(gaps, np.ones(4))
+    assert not misleads(-gaps, np.ones(4))
+    assert not misleads(np.array([1.0, -0.9, 1.0, -1.0]), np.ones(4))  # within one standard error
+    twice = np.concatenate([gaps - 0.7, gaps[:1] - 0.7])
+    assert misleads(gaps - 0.7, np.array([2.0, 1, 1, 1])) == misleads(twice, np.ones(5))
 
 
 def test_the_penalty_is_chosen_with_lam():
     """With λ the best penalty is another: the walk goes there."""
     found = chosen(lambda l2, lam: np.full(40, abs(np.log10(l2) - (0 if lam else 2)) - (lam > 0)))
-    assert (found.lam, found.l2, found.l2_without) == (1.0, 1.0, 100.0)
+    assert (found.l2, found.l2_without) == (1.0, 100.0)
+    assert found.lam == pytest.approx(31 / 13)  # both λ are alike: the mean of the shares 1/2 and 10/11
 
 
 def test_every_stratum_is_spread():
@@ -75,7 +117,8 @@ def test_a_wrong_old_model_is_not(kind, seed):
         model = IMMClassifier(short_features=t.short, restricted_model=lambda x: 1 - t.old.predict_proba(x))
     else:
         model = IMMRegressor(short_features=t.short, restricted_model=lambda x: -t.old.predict(x))
-    assert model.fit(t.x, t.y).lam_ <= 0.1
+    assert model.fit(t.x, t.y).lam_ == 0
+    assert model.choice_.lams == (0.0,)
 
 
 def test_more_rows_than_are_needed_to_choose(monkeypatch):
@@ -87,9 +130,12 @@ def test_more_rows_than_are_needed_to_choose(monkeypatch):
 
 def test_a_share_is_the_mean_by_likelihood_and_none_where_none_is_best():
     shares = np.array(SHARES)
-    assert choose_share(-10 * shares) == 0.0
-    assert choose_share(np.zeros(21)) == 0.0
-    assert choose_share(-1e6 * (shares - 0.3) ** 2) == pytest.approx(0.3)
-    assert choose_share(np.where(shares == 0, -1e-9, 0.0)) == pytest.approx(0.5)
-    flat = choose_share(-2 * (shares - 0.3) ** 2)  # few rows: nothing is sure
-    assert 0.3 < flat < 0.5
+
+    def share(losses):
+        return choose_share(np.tile(losses[:, None], 10), np.ones(10), add_up)
+
+    assert share(shares) == 0.0
+    assert share(np.zeros(21)) == 0.0
+    assert share(1e5 * (shares - 0.3) ** 2) == pytest.approx(0.3)
+    assert share(np.where(shares == 0, 1e-9, 0.0)) == pytest.approx(0.5)
+    assert 0.3 < share(0.2 * (shares - 0.3) ** 2) < 0.5  # few rows: nothing is sure

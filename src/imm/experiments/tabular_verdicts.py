@@ -70,6 +70,8 @@ def _cell(rows: Sequence[Row]) -> list[Row]:
             "against_full_only": _against(mine - full),
             "verdict": _verdict(losses, name, methods),
         }
+        if any(each["share"] for each in of[name]):
+            row["share"] = float(np.mean([each["share"] for each in of[name]]))
         if name in FREE:
             row["verdict_of_free"] = _verdict(losses, name, [other for other in FREE if other in methods])
         found.append(row)

@@ -223,7 +223,8 @@ class Growing:
 
     def __init__(self, engine: Trees, problem: Problem, seed: int) -> None:
         self.engine, self.problem, self.seed = engine, problem, seed
-        self.offset = _offset(problem)
+        # where boosting begins: 0 where the model is added to other scores
+        self.offset = problem.constant() if problem.offset is None else np.zeros(problem.n_outputs)
         self._begin = self.offset if problem.offset is None else problem.offset
 
     def solve(self, l2: float, lam: float, start: Any = None, precise: bool = True) -> TreesFit:  # noqa: ARG002
@@ -244,15 +245,3 @@ class Growing:
             n_trees = min(every, engine.n_trees - begin)
             booster = engine.grow(booster, x, gradients, n_trees, problem.n_outputs, l2)
         return TreesFit(engine, booster, self.offset)
-
-
-def _offset(problem: Problem) -> Array:
-    """Where boosting begins: the mean, or the classes' frequencies; 0 where the model is added to other scores."""
-    if problem.offset is not None:
-        return np.zeros(problem.n_outputs)
-    share = problem.weight / problem.weight.sum()
-    if not problem.n_classes:
-        return np.array([share @ problem.y])
-    frequency = np.bincount(problem.y, weights=share, minlength=problem.n_classes)
-    log_p = np.log(np.clip(frequency, 1e-3, 1))
-    return log_p[1:] - log_p[:1] if problem.n_outputs == 1 else log_p - log_p.mean()

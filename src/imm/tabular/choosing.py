@@ -1,11 +1,12 @@
 """λ and the full model's own penalty, chosen together by cross-validation on few rows."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import softmax
 
 from imm.tabular.rows import Array
 
@@ -15,8 +16,11 @@ LAMS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 SHARES = tuple(i / 20 for i in range(21))
 """Candidates for the old model's share where its prediction is mixed in; none at all is the first."""
 
-CAUTION = 0.25
-"""How many standard errors of its gain a λ is charged."""
+DRAWS = 200
+"""How often the held-out rows are weighted anew to see how sure their word is."""
+
+LogLikelihood = Callable[[Array, float], Array]
+"""From sums of losses and the number of rows they are of."""
 
 
 class Fold(Protocol):
@@ -44,8 +48,7 @@ class Choice:
         lams: the candidates, ascending.
         l2s: the best penalty for each.
         mean: the mean loss of each, over held-out rows.
-        gain: by how much each is below λ = 0.
-        standard_error: of that gain, over rows.
+        counts: how much each counts in the mean that is chosen; they sum to one.
     """
 
     lam: float
@@ -54,8 +57,7 @@ class Choice:
     lams: tuple[float, ...]
     l2s: tuple[float, ...]
     mean: Array
-    gain: Array
-    standard_error: Array
+    counts: Array
 
 
 def deal(strata: Array, n_splits: int, seed: int) -> NDArray[np.intp]:
@@ -114,24 +116,23 @@ def choose(
     weight: Array,
     l2s: Sequence[float],
     lams: Sequence[float],
+    log_likelihood: LogLikelihood,
     known: dict[float, Array] | None = None,
 ) -> Choice:
     """λ and l2 by their losses on held-out rows, with λ = 0 unless the old model is seen to help.
 
-    All strengths see the same folds, so each λ is compared with λ = 0 row by row. The λ is taken whose gain over
-    λ = 0, less :data:`CAUTION` standard errors of that gain, is largest. λ = 0 has gain 0 and no error, so a λ that
-    does not gain more than its error is never taken; and where several gain, a smaller one has a smaller error.
-    The minimum itself would be mostly luck with few rows, and a whole standard error gives away half of what a good
-    old model is worth.
+    λ is a mean over candidates, as :func:`weigh` counts them, of the old model's share in rows, ``λ / (1 + λ)``: with
+    few rows many are about as good, and the best of them is mostly luck. It is 0, the first, where that is best itself.
 
     First the penalty for λ = 0, then λ for that penalty, then the penalty's neighbours for the best λ above 0, until
-    nothing is better: a walk over the grid rather than all of it.
+    nothing is better: a walk over the grid rather than all of it. The penalty is that of the candidate nearest to λ.
 
     Args:
         folds: divisions of the rows.
         weight: ``[n]``, of the rows.
         l2s: candidates for the penalty, ascending.
         lams: candidates for λ, ascending.
+        log_likelihood: of the rows, from the sum of their losses.
         known: the rows' losses at the first λ by penalty, as far as they are known; others are added.
     """
     search = Search(folds, len(weight), {(l2, lams[0]): losses for l2, losses in (known or {}).items()})
@@ -156,33 +157,57 @@ def choose(
             break
         for lam in positive[max(j - 1, 0) : j + 2]:
             best[lam] = min(best[lam], at, key=lambda i: mean(l2s[i], lam))
-    without = search(l2s[best[lams[0]]], lams[0])
-    held = ~np.isnan(without)
-    share = weight[held] / weight[held].sum()
-    gains = np.array([(without - search(l2s[best[lam]], lam))[held] for lam in lams])
-    gain = gains @ share
-    error = np.sqrt(((gains - gain[:, None]) ** 2) @ share**2)
-    chosen = int(np.argmax(gain - CAUTION * error))
+    losses = np.array([search(l2s[best[lam]], lam) for lam in lams])
+    held = ~np.isnan(losses[0])
+    counts = weigh(losses[:, held], weight[held], log_likelihood)
+    means = np.array([mean(l2s[best[lam]], lam) for lam in lams])
+    shares = np.array(lams) / (1 + np.array(lams))
+    share = shares[0] if means.argmin() == 0 else counts @ shares
+    nearest = lams[int(np.abs(shares - share).argmin())]
     return Choice(
-        lam=lams[chosen],
-        l2=l2s[best[lams[chosen]]],
+        lam=float(share / (1 - share)),
+        l2=l2s[best[nearest]],
         l2_without=l2s[best[lams[0]]],
         lams=tuple(lams),
         l2s=tuple(l2s[best[lam]] for lam in lams),
-        mean=np.array([mean(l2s[best[lam]], lam) for lam in lams]),
-        gain=gain,
-        standard_error=error,
+        mean=means,
+        counts=counts,
     )
 
 
-def choose_share(log_likelihoods: Array) -> float:
-    """The old model's share in a mixture, from what held-out rows say of each of :data:`SHARES`.
+def choose_share(losses: Array, weight: Array, log_likelihood: LogLikelihood) -> float:
+    """The old model's share in a mixture, from what held-out rows say of each of :data:`SHARES`, in the same way.
 
-    The mean share, each weighted by its likelihood (pseudo-Bayesian model averaging): with few rows many shares are
-    about as likely, and the most likely one is mostly luck. None where none at all is the most likely.
+    Args:
+        losses: ``[shares, n]``.
+        weight: ``[n]``.
+        log_likelihood: of the rows, from the sum of their losses.
     """
-    best = int(np.argmax(log_likelihoods))
-    if best == 0:
-        return 0.0
-    likelihood = np.exp(log_likelihoods - log_likelihoods[best])
-    return float(likelihood @ SHARES / likelihood.sum())
+    if (losses @ weight).argmin() == 0:
+        return SHARES[0]
+    return float(weigh(losses, weight, log_likelihood) @ SHARES)
+
+
+def weigh(losses: Array, weight: Array, log_likelihood: LogLikelihood) -> Array:
+    """How much each candidate counts, ``[candidates]``, from its losses on held-out rows, ``[candidates, n]``.
+
+    Its likelihood among the others', averaged over what other rows of the same kind could have said: rows are weighted
+    anew by a Bayesian bootstrap (pseudo-Bayesian model averaging "plus" of Yao and others, 2018). A candidate that
+    leads because of two or three rows does not count for much more than the others.
+    """
+    drawn = np.random.default_rng(0).standard_gamma(weight, (DRAWS, len(weight)))
+    drawn *= weight.sum() / np.maximum(drawn.sum(1, keepdims=True), np.finfo(np.float64).tiny)
+    found: Array = softmax(log_likelihood(drawn @ losses.T, float(weight.sum())), axis=1).mean(0)
+    return found
+
+
+def misleads(gaps: Array, weight: Array) -> bool:
+    """Whether an old model is worse than none at all, by more than one standard error.
+
+    Args:
+        gaps: ``[n]``, its loss on each row less that of a model without features.
+        weight: ``[n]``.
+    """
+    share = weight / weight.sum()
+    mean = share @ gaps
+    return bool(mean > np.sqrt(((gaps - mean) ** 2) @ share**2))

@@ -40,6 +40,15 @@ class Problem:
         """How many scores the full model gives a row: one for two classes and for regression."""
         return self.n_classes if self.n_classes > 2 else 1
 
+    def constant(self) -> Array:
+        """The scores of a model without features, ``[n_outputs]``: the classes' frequencies, or the mean."""
+        share = self.weight / self.weight.sum()
+        if not self.n_classes:
+            return np.array([share @ self.y])
+        frequency = np.bincount(self.y, weights=share, minlength=self.n_classes)
+        log_p: Array = np.log(np.clip(frequency, 1e-3, 1))
+        return log_p[1:] - log_p[:1] if self.n_outputs == 1 else log_p - log_p.mean()
+
 
 class Fitted(Protocol):
     """A trained full model."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from imm.tabular import IMMClassifier, IMMRegressor
-from imm.tabular.choosing import SHARES, choose, choose_share, deal, misleads, weigh
+from imm.tabular.choosing import choose, deal, weigh
 from imm.tabular.tasks import Classification, Regression
 from tests.tabular.tables import table
 
@@ -45,10 +45,6 @@ def test_lam_is_a_mean_where_nothing_is_sure():
     assert found.lam == pytest.approx(share / (1 - share))
 
 
-def test_none_where_none_is_best():
-    assert chosen(lambda l2, lam: np.full(40, 1.0 + 1e-9 * (lam > 0))).lam == 0.0
-
-
 def test_a_lead_because_of_one_row_counts_for_less():
     """The same mean loss, once from every row and once from a single one."""
     even, one = np.full(40, 0.2), np.eye(40)[0] * 8.0
@@ -71,13 +67,22 @@ def test_weights_of_next_to_nothing_say_nothing():
     assert weigh(np.array([[1.0, 2.0], [0.0, 0.0]]), np.full(2, 1e-9), add_up) == pytest.approx([0.5, 0.5])
 
 
-def test_who_misleads():
-    gaps = np.array([1.0, 1.2, -0.1, 0.9])
-    assert misleads(gaps, np.ones(4))
-    assert not misleads(-gaps, np.ones(4))
-    assert not misleads(np.array([1.0, -0.9, 1.0, -1.0]), np.ones(4))  # within one standard error
-    twice = np.concatenate([gaps - 0.7, gaps[:1] - 0.7])
-    assert misleads(gaps - 0.7, np.array([2.0, 1, 1, 1])) == misleads(twice, np.ones(5))
+def test_the_order_of_rows_does_not_matter():
+    rng = np.random.default_rng(0)
+    losses, weight, order = rng.random((3, 20)), rng.random(20), rng.permutation(20)
+    assert weigh(losses, weight, add_up) == pytest.approx(weigh(losses[:, order], weight[order], add_up), abs=1e-12)
+
+
+@pytest.mark.parametrize("task", [Classification(np.arange(2)), Classification(np.arange(3)), Regression()])
+def test_slopes_are_those_of_mixing(task):
+    rng = np.random.default_rng(0)
+    outputs = {2: 1, 3: 3}.get(task.n_classes, 1)
+    scores = rng.normal(size=(10, outputs))
+    old = rng.dirichlet(np.ones(task.n_classes), 10) if task.n_classes else rng.normal(size=(10, 1))
+    y = rng.integers(task.n_classes, size=10) if task.n_classes else rng.normal(size=10)
+    step = 1e-6
+    expected = (task.losses(task.mixed(scores, old, step), y) - task.losses(scores, y)) / step
+    np.testing.assert_allclose(task.slopes(scores, old, y), expected, rtol=1e-3, atol=1e-5)
 
 
 def test_the_penalty_is_chosen_with_lam():
@@ -117,8 +122,16 @@ def test_a_wrong_old_model_is_not(kind, seed):
         model = IMMClassifier(short_features=t.short, restricted_model=lambda x: 1 - t.old.predict_proba(x))
     else:
         model = IMMRegressor(short_features=t.short, restricted_model=lambda x: -t.old.predict(x))
-    assert model.fit(t.x, t.y).lam_ == 0
-    assert model.choice_.lams == (0.0,)
+    assert model.fit(t.x, t.y).choice_.misleading
+    assert model.lam_ == 0
+
+
+def test_a_good_old_model_that_is_too_sure_of_itself_is_tried(seed):
+    """It says 0 or 1, and is wrong now and then: infinitely surprised, but not misleading."""
+    t = table(seed, n=60, features=20, short=3)
+    model = IMMClassifier(short_features=t.short, restricted_model=lambda x: t.old.predict(x).astype(float))
+    assert not model.fit(t.x, t.y).choice_.misleading
+    assert model.lam_ > 0
 
 
 def test_more_rows_than_are_needed_to_choose(monkeypatch):
@@ -126,16 +139,3 @@ def test_more_rows_than_are_needed_to_choose(monkeypatch):
     t = table(n=200)
     model = IMMClassifier(short_features=t.short, restricted_model=t.old).fit(t.x, t.y)
     assert model.lam_ == pytest.approx(model.choice_.lam * 50 / 200)
-
-
-def test_a_share_is_the_mean_by_likelihood_and_none_where_none_is_best():
-    shares = np.array(SHARES)
-
-    def share(losses):
-        return choose_share(np.tile(losses[:, None], 10), np.ones(10), add_up)
-
-    assert share(shares) == 0.0
-    assert share(np.zeros(21)) == 0.0
-    assert share(1e5 * (shares - 0.3) ** 2) == pytest.approx(0.3)
-    assert share(np.where(shares == 0, 1e-9, 0.0)) == pytest.approx(0.5)
-    assert 0.3 < share(0.2 * (shares - 0.3) ** 2) < 0.5  # few rows: nothing is sure

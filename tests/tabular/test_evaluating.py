@@ -123,7 +123,7 @@ def test_the_verdict(full, imm, begins, word):
 
 
 def test_the_verdict_says_more_where_there_is_more_to_say():
-    assert "λ = 0 was chosen" in verdict(scores_of(UP, UP), "imm", 0.0)
+    assert "has λ = 0" in verdict(scores_of(UP, UP), "imm", 0.0)
     assert verdict(scores_of(UP, UP), "imm-stacking", 0.0).endswith(" The old model is kept: every prediction asks it.")
     assert "asks it, and is 25% the old model's." in verdict(scores_of(UP, UP), "imm-stacking", 0.0, 0.25)
     assert "alone is better still (log-loss 0.402)" in verdict(scores_of(UP, UP, DOWN), "imm", 1.0)

@@ -49,6 +49,7 @@ class Choice:
         l2s: the best penalty for each.
         mean: the mean loss of each, over held-out rows.
         counts: how much each counts in the mean that is chosen; they sum to one.
+        misleading: whether the old model was not tried, as already the first bit of it makes predictions worse.
     """
 
     lam: float
@@ -58,6 +59,7 @@ class Choice:
     l2s: tuple[float, ...]
     mean: Array
     counts: Array
+    misleading: bool = False
 
 
 def deal(strata: Array, n_splits: int, seed: int) -> NDArray[np.intp]:
@@ -89,26 +91,40 @@ def folds(strata: Array, n_splits: int, n_repeats: int, seed: int) -> list[tuple
     return found
 
 
-class Search:
-    """Mean losses of strengths, each computed once, begun where a near one ended."""
+def held_out(folds: Sequence[Fold]) -> NDArray[np.intp]:
+    """The rows that some fold holds out, ascending."""
+    return np.unique(np.concatenate([fold.test for fold in folds]))
 
-    def __init__(self, folds: Sequence[Fold], n: int, losses: dict[tuple[float, float], Array]) -> None:
-        self._folds, self._n = folds, n
+
+def averaged(folds: Sequence[Fold], found: Sequence[Array]) -> Array:
+    """What each fold found of its test rows, ``[..., len(test)]``, averaged over the folds that hold out a row.
+
+    ``[..., rows]``, in the order of :func:`held_out`.
+    """
+    rows, place, times = np.unique(
+        np.concatenate([fold.test for fold in folds]), return_inverse=True, return_counts=True
+    )
+    every = np.concatenate(found, axis=-1).T
+    total = np.zeros((len(rows), *every.shape[1:]))
+    np.add.at(total, place, every)
+    return total.T / times
+
+
+class Search:
+    """Losses of held-out rows, for strengths each computed once, begun where a near one ended."""
+
+    def __init__(self, folds: Sequence[Fold], losses: dict[tuple[float, float], Array]) -> None:
+        self._folds = folds
         self._last: list[Any] = [None] * len(folds)
-        self.losses = losses
+        self._losses = losses
 
     def __call__(self, l2: float, lam: float) -> Array:
-        """The loss of each row, averaged over the folds that held it out, ``[n]``."""
-        if (l2, lam) not in self.losses:
-            total, times = np.zeros(self._n), np.zeros(self._n)
-            for i, fold in enumerate(self._folds):
-                fit = fold.solve(l2, lam, self._last[i])
-                self._last[i] = fit
-                total[fold.test] += fold.losses(fit)
-                times[fold.test] += 1
-            with np.errstate(invalid="ignore"):
-                self.losses[l2, lam] = total / times  # NaN where a row was never held out
-        return self.losses[l2, lam]
+        """As :func:`averaged` has it."""
+        if (l2, lam) not in self._losses:
+            self._last = [fold.solve(l2, lam, last) for fold, last in zip(self._folds, self._last, strict=True)]
+            found = [fold.losses(fit) for fold, fit in zip(self._folds, self._last, strict=True)]
+            self._losses[l2, lam] = averaged(self._folds, found)
+        return self._losses[l2, lam]
 
 
 def choose(
@@ -119,13 +135,13 @@ def choose(
     log_likelihood: LogLikelihood,
     known: dict[float, Array] | None = None,
 ) -> Choice:
-    """λ and l2 by their losses on held-out rows, with λ = 0 unless the old model is seen to help.
+    """λ and l2 by their losses on held-out rows.
 
-    λ is a mean over candidates, as :func:`weigh` counts them, of the old model's share in rows, ``λ / (1 + λ)``: with
-    few rows many are about as good, and the best of them is mostly luck. It is 0, the first, where that is best itself.
-
-    First the penalty for λ = 0, then λ for that penalty, then the penalty's neighbours for the best λ above 0, until
-    nothing is better: a walk over the grid rather than all of it. The penalty is that of the candidate nearest to λ.
+    λ is a mean over candidates, as :func:`weigh` counts them, of ``λ / (1 + λ)``, the old model's share in what is
+    learned: with few rows many are about as good, and the best of them is mostly luck. The candidates' penalties are
+    found by a walk over the grid rather than all of it: first that for λ = 0, then λ for that penalty, then the
+    penalty's neighbours for the best λ above 0, until nothing is better. The penalty is that of the candidate nearest
+    to λ.
 
     Args:
         folds: divisions of the rows.
@@ -135,12 +151,11 @@ def choose(
         log_likelihood: of the rows, from the sum of their losses.
         known: the rows' losses at the first λ by penalty, as far as they are known; others are added.
     """
-    search = Search(folds, len(weight), {(l2, lams[0]): losses for l2, losses in (known or {}).items()})
+    search = Search(folds, {(l2, lams[0]): losses for l2, losses in (known or {}).items()})
+    weight = weight[held_out(folds)]
 
     def mean(l2: float, lam: float) -> float:
-        losses = search(l2, lam)
-        held = ~np.isnan(losses)
-        return float(np.average(losses[held], weights=weight[held]))
+        return float(np.average(search(l2, lam), weights=weight))
 
     for l2 in reversed(l2s):
         mean(l2, lams[0])
@@ -158,56 +173,33 @@ def choose(
         for lam in positive[max(j - 1, 0) : j + 2]:
             best[lam] = min(best[lam], at, key=lambda i: mean(l2s[i], lam))
     losses = np.array([search(l2s[best[lam]], lam) for lam in lams])
-    held = ~np.isnan(losses[0])
-    counts = weigh(losses[:, held], weight[held], log_likelihood)
-    means = np.array([mean(l2s[best[lam]], lam) for lam in lams])
-    shares = np.array(lams) / (1 + np.array(lams))
-    share = shares[0] if means.argmin() == 0 else counts @ shares
-    nearest = lams[int(np.abs(shares - share).argmin())]
+    parts = np.array(lams) / (1 + np.array(lams))
+    counts = weigh(losses, weight, log_likelihood)
+    part = float(counts @ parts)
+    nearest = lams[int(np.abs(parts - part).argmin())]
     return Choice(
-        lam=float(share / (1 - share)),
+        lam=min(part / (1 - part), lams[-1]),
         l2=l2s[best[nearest]],
         l2_without=l2s[best[lams[0]]],
         lams=tuple(lams),
         l2s=tuple(l2s[best[lam]] for lam in lams),
-        mean=means,
+        mean=np.average(losses, axis=1, weights=weight),
         counts=counts,
     )
 
 
-def choose_share(losses: Array, weight: Array, log_likelihood: LogLikelihood) -> float:
-    """The old model's share in a mixture, from what held-out rows say of each of :data:`SHARES`, in the same way.
-
-    Args:
-        losses: ``[shares, n]``.
-        weight: ``[n]``.
-        log_likelihood: of the rows, from the sum of their losses.
-    """
-    if (losses @ weight).argmin() == 0:
-        return SHARES[0]
-    return float(weigh(losses, weight, log_likelihood) @ SHARES)
-
-
 def weigh(losses: Array, weight: Array, log_likelihood: LogLikelihood) -> Array:
-    """How much each candidate counts, ``[candidates]``, from its losses on held-out rows, ``[candidates, n]``.
+    """How much each candidate counts, ``[c]``, from its losses on held-out rows, ``[c, n]``; they sum to one.
 
-    Its likelihood among the others', averaged over what other rows of the same kind could have said: rows are weighted
-    anew by a Bayesian bootstrap (pseudo-Bayesian model averaging "plus" of Yao and others, 2018). A candidate that
-    leads because of two or three rows does not count for much more than the others.
+    ``E_v[L_i(v) / Σ_j L_j(v)]``: its likelihood among the others', averaged over what other rows of the same kind could
+    have said, ``v`` being weights of the rows from a Bayesian bootstrap (pseudo-Bayesian model averaging "plus" of Yao
+    and others, 2018). A candidate that leads because of two or three rows then hardly counts for more than the others.
+    Draws are the same in every call, and go with rows by their losses, so that the order of rows does not matter.
     """
+    order = np.lexsort((weight, *losses))
+    losses, weight = losses[:, order], weight[order]
     drawn = np.random.default_rng(0).standard_gamma(weight, (DRAWS, len(weight)))
+    # Gammas of weights far below one may all be zero: such rows say nothing.
     drawn *= weight.sum() / np.maximum(drawn.sum(1, keepdims=True), np.finfo(np.float64).tiny)
     found: Array = softmax(log_likelihood(drawn @ losses.T, float(weight.sum())), axis=1).mean(0)
     return found
-
-
-def misleads(gaps: Array, weight: Array) -> bool:
-    """Whether an old model is worse than none at all, by more than one standard error.
-
-    Args:
-        gaps: ``[n]``, its loss on each row less that of a model without features.
-        weight: ``[n]``.
-    """
-    share = weight / weight.sum()
-    mean = share @ gaps
-    return bool(mean > np.sqrt(((gaps - mean) ** 2) @ share**2))

@@ -35,7 +35,8 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
             same rows. A fitted one stays so when this estimator is cloned.
         lam: λ: a number; a schedule in the number of rows (:class:`imm.strength.Linear`, or a callable
             ``n -> λ``); or ``"auto"``, chosen together with ``l2`` by repeated stratified cross-validation, see
-            :func:`imm.tabular.choosing.choose`. It may choose 0.
+            :func:`imm.tabular.choosing.choose`. It is 0 for an old model that misleads (``choice_.misleading``):
+            already the first bit of it makes a model without features predict held-out rows worse.
         l2: the full model's own penalty, scikit-learn's ``1/C``. ``"auto"``: chosen together with λ; 1 where λ is
             given.
         keep_old: the old model's log-odds become one more short feature (IMM together with stacking) and, with

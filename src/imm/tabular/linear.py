@@ -132,8 +132,9 @@ class Logistic:
         u = np.zeros((d + 1) * k)
         if start is not None:
             u = self._to_coordinates(to_weights, np.vstack([start.weight, start.bias])).ravel()
-        # float32 rows cannot be summed to more digits than this.
-        tol = max(self.tol if precise else 1e4 * self.tol, 10 * float(np.finfo(self.problem.x.dtype).eps))
+        # Strengths are compared by losses added up over rows: the more rows, the less may each be off.
+        tol = self.tol if precise else max(self.tol, 0.01 / len(self.problem.x))
+        tol = max(tol, 10 * float(np.finfo(self.problem.x.dtype).eps))  # float32 rows cannot be summed more exactly
         return unpack(minimise(objective, u, tol, 1e-3 * tol, self.max_iter))
 
     def _coordinates(self, l2: float, lam: float) -> Any:

@@ -75,6 +75,12 @@ class Classification:
         log_p: Array = np.log(p)
         return log_p[:, 1:] - log_p[:, :1] if scores.shape[1] == 1 else log_p
 
+    def slopes(self, scores: Array, old: Array, y: Array) -> Array:
+        """How each row's loss changes as the old model begins to be mixed in: that of :meth:`mixed`, d/dshare at 0."""
+        rows = np.arange(len(y))
+        slopes: Array = 1 - old[rows, y] / self.proba(scores)[rows, y]
+        return slopes
+
     def log_likelihood(self, losses: Array, n: float) -> Array:  # noqa: ARG002
         """Of ``n`` labels whose losses add up to these."""
         return -losses
@@ -140,6 +146,11 @@ class Regression:
     def mixed(self, scores: Array, old: Array, share: float) -> Array:
         """``(1 - share) f + share old``."""
         return mix(scores, old, share)
+
+    def slopes(self, scores: Array, old: Array, y: Array) -> Array:
+        """How each row's loss changes as the old model begins to be mixed in: that of :meth:`mixed`, d/dshare at 0."""
+        slopes: Array = (scores[:, 0] - y) * (old - scores)[:, 0]
+        return slopes
 
     def log_likelihood(self, losses: Array, n: float) -> Array:
         """Of ``n`` values whose losses add up to these, the errors normal with the variance that is seen."""

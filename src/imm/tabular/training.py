@@ -6,7 +6,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from imm.tabular.choosing import LAMS, SHARES, Choice, choose, choose_share, folds, misleads
+from imm.tabular.choosing import LAMS, SHARES, Choice, averaged, choose, folds, held_out, weigh
 from imm.tabular.contexts import Pairs, find_pairs
 from imm.tabular.problem import Fitted, Problem, Solver, Trainer
 from imm.tabular.restricted import Old
@@ -120,7 +120,6 @@ class Setup:
         lams: tuple[float, ...] = LAMS,
         matching: bool = True,
         known: dict[float, Array] | None = None,
-        doubt: bool = True,
     ) -> tuple[float, Choice]:
         """λ for all rows, and what cross-validation found on some: all of them, if they are not too many.
 
@@ -128,34 +127,34 @@ class Setup:
             data: the rows.
             l2: the penalty; chosen too if None.
             lams: candidates, ascending.
-            matching: whether λ is that of matching, for which contexts must be looked up.
+            matching: whether λ is that of matching an old model, which must not mislead.
             known: see :func:`imm.tabular.choosing.choose`.
-            doubt: whether the first λ is taken for an old model that is worse than none.
         """
         l2s = self.engine.l2s if l2 is None else (l2,)
         held = self.held(data, matching)
-        if matching and doubt and data.old is not None and self._misleads(held, data.weight):
-            lams = lams[:1]
-        found = choose(held, data.weight, l2s, lams, self.task.log_likelihood, known)
+        misleading = matching and data.old is not None and self._misleads(held, data.weight)
+        found = choose(held, data.weight, l2s, lams[:1] if misleading else lams, self.task.log_likelihood, known)
+        found = replace(found, misleading=misleading)
         # λ n is what the old model counts for, in rows: the same for all rows as for those it was chosen on.
         return found.lam * min(1.0, ENOUGH / len(data.x)), found
 
     def choose_share(self, data: Data, l2: float, lam: float) -> float:
-        """The old model's share in a mixture with the full model of these strengths, from the same folds."""
+        """The old model's share in a mixture with the full model of these strengths, from the same folds, as λ is."""
         held = self.held(data, matching=lam != 0)
+        if self._misleads(held, data.weight):
+            return 0.0
         losses = []
         for fold in held:
             scores = fold.solve(l2, lam, None).scores(fold.x)
             assert fold.old is not None
             mixed = [self.task.mixed(scores, fold.old, share) for share in SHARES]
             losses.append(np.array([self.task.losses(each, fold.y) for each in mixed]))
-        rows, by_row = _averaged(held, losses)
-        return choose_share(by_row, data.weight[rows], self.task.log_likelihood)
+        counts = weigh(averaged(held, losses), data.weight[held_out(held)], self.task.log_likelihood)
+        return float(counts @ SHARES)
 
     def _misleads(self, held: list["Held"], weight: Array) -> bool:
-        """Whether the old model predicts held-out rows worse than a model without features does."""
-        rows, gaps = _averaged(held, [fold.old_losses() - fold.constant_losses() for fold in held])
-        return misleads(gaps, weight[rows])
+        """Whether a model without features predicts held-out rows worse with the first bit of the old one mixed in."""
+        return bool(weight[held_out(held)] @ averaged(held, [fold.slopes() for fold in held]) > 0)
 
     def held(self, data: Data, matching: bool = True) -> list["Held"]:
         """The folds on which strengths are chosen: of all rows, or of some where they are very many."""
@@ -196,29 +195,14 @@ class Held:
         self._solver: Solver = setup.engine.prepare(posed.problem, setup.seed)
 
     def solve(self, l2: float, lam: float, start: Any) -> Any:
-        """Less precisely than in the end: the differences between strengths are much larger."""
+        """Less precisely than in the end, but so that what is off does not decide between strengths."""
         return self._solver.solve(l2, lam, start, precise=False)
 
     def losses(self, fit: Fitted) -> Array:
         """Of the test rows."""
         return self._task.losses(fit.scores(self.x), self.y)
 
-    def constant_losses(self) -> Array:
-        """Of the test rows, by a model without features."""
-        return self._task.losses(np.tile(self._constant, (len(self.y), 1)), self.y)
-
-    def old_losses(self) -> Array:
-        """Of the test rows, by the old model."""
+    def slopes(self) -> Array:
+        """Of the test rows' losses, as the old model begins to be mixed into one without features."""
         assert self.old is not None
-        alone = self._task.mixed(np.zeros((len(self.y), len(self._constant))), self.old, 1.0)
-        return self._task.losses(alone, self.y)
-
-
-def _averaged(held: list[Held], found: list[Array]) -> tuple[Rows, Array]:
-    """The rows that were held out, and the mean of what their folds found of them, ``[..., rows]``."""
-    tested = np.concatenate([fold.test for fold in held])
-    rows, place, times = np.unique(tested, return_inverse=True, return_counts=True)
-    every = np.concatenate(found, axis=-1).T
-    total = np.zeros((len(rows), *every.shape[1:]))
-    np.add.at(total, place, every)
-    return rows, total.T / times
+        return self._task.slopes(np.tile(self._constant, (len(self.y), 1)), self.old, self.y)

@@ -62,7 +62,8 @@ def verdict(scores: Scores, method: str, lam: float, share: float = 0.0) -> str:
         words += f" The old model is kept: every prediction asks it{mixed}."
     elif lam == 0:
         words += (
-            " For the saved model λ = 0 was chosen: it is trained on the new rows alone, so the old model does no harm."
+            " The saved model has λ = 0: already a little of the old model makes predictions worse, so it is trained on"
+            " the new rows alone."
         )
     alone = compare(scores, "old-only", method)
     if alone.mean > alone.standard_error:

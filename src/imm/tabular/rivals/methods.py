@@ -78,7 +78,7 @@ def noising(rows: Table, setup: Setup) -> Predictor:
 def label_smoothing(rows: Table, setup: Setup) -> Predictor:
     """A label is, with probability ``λ/(1+λ)``, any class alike, or the mean of a regression; in expectation."""
     uniform = np.full_like(rows.old, 1 / rows.old.shape[1] if setup.task.n_classes else rows.y.mean())
-    return trained(replace(rows, old=uniform), "full-only", _noised(setup), LAMS, doubt=False)
+    return trained(replace(rows, old=uniform), "full-only", _noised(setup), LAMS)
 
 
 def offset(rows: Table, setup: Setup) -> Predictor:
@@ -152,13 +152,7 @@ def _added(rows: Table, setup: Setup, pulls: tuple[float, ...]) -> Predictor:
 
 
 def trained(
-    rows: Table,
-    begins: str,
-    setup: Setup,
-    strengths: tuple[float, ...],
-    matching: bool = True,
-    mixed: bool = False,
-    doubt: bool = True,
+    rows: Table, begins: str, setup: Setup, strengths: tuple[float, ...], matching: bool = True, mixed: bool = False
 ) -> Predictor:
     """A strength and the penalty chosen, then trained on all rows.
 
@@ -169,10 +163,9 @@ def trained(
         strengths: candidates.
         matching: whether contexts must be looked up.
         mixed: whether the old model's prediction is mixed in.
-        doubt: whether the first strength is taken for an old model that is worse than none.
     """
     data = rows.data()
-    strength, choice = setup.choose(data, None, strengths, matching, rows.known.setdefault(begins, {}), doubt)
+    strength, choice = setup.choose(data, None, strengths, matching, rows.known.setdefault(begins, {}))
     share = setup.choose_share(data, choice.l2, choice.lam) if mixed else 0.0
     scaling, fit, _ = setup.train(data, choice.l2, strength, matching)
 

@@ -49,15 +49,18 @@ def test_whole_text():
     result = json.loads((ROOT / "results" / "lstm-perplexity" / "result.json").read_text())
     found = {(row["method"], row["split"]): row for row in result["rows"]}
     paper = {row["method"]: row["value"] for row in result["paper"] if row["split"] == "test"}
-    shown = table("| method | λ (γ), of those tried | valid | test | against none | paper, test | against none |")
+    head = "| method | λ (γ), of those tried | valid | test | against none | test, mean ± deviation | against none"
+    shown = table(head + " | paper, test | against none |")
     assert [row[0] for row in shown] == list(result["settings"]["tries"])
-    for method, strength, valid, test, gap, printed, paper_gap in shown:
+    for method, strength, valid, test, gap, mean, mean_gap, printed, paper_gap in shown:
         tried = result["settings"]["tries"][method]
-        chosen = found[method, "valid"]["strength"]
-        assert strength == ("" if method == "none" else f"{chosen:g} of " + ", ".join(f"{each:g}" for each in tried))
-        value, alone = (found[each, "test"]["value"] for each in (method, "none"))
-        assert (valid, test) == (f"{found[method, 'valid']['value']:.1f}", f"{value:.1f}")
-        assert gap == ("" if method == "none" else f"{100 * (value / alone - 1):+.1f}%")
+        ours, alone = (found[each, "test"] for each in (method, "none"))
+        chosen = f"{ours['strength']:g} of " + ", ".join(f"{each:g}" for each in tried)
+        assert strength == ("" if method == "none" else chosen)
+        assert (valid, test) == (f"{found[method, 'valid']['value']:.1f}", f"{ours['value']:.1f}")
+        assert mean == f"{ours['mean_of_restarts']:.1f} ± {ours['deviation']:.1f}"
+        for shown_gap, key in ((gap, "value"), (mean_gap, "mean_of_restarts")):
+            assert shown_gap == ("" if method == "none" else f"{100 * (ours[key] / alone[key] - 1):+.1f}%")
         assert printed == (f"{paper[method]:.1f}" if method in paper else "")
         has = method in paper and method != "none"
         assert paper_gap == (f"{100 * (paper[method] / paper['none'] - 1):+.1f}%" if has else "")

@@ -129,9 +129,11 @@ def test_language_table():
 
     rows = table("A language model and a bigram")
     assert [row[0] for row in rows] == list(found["settings"]["tries"])
-    for method, valid, test, paper in rows:
+    for method, valid, test, mean, paper in rows:
         assert valid == f"{value(found['rows'], method, 'valid'):.1f}"
         assert test == f"{value(found['rows'], method, 'test'):.1f}"
+        row = next(row for row in found["rows"] if (row["method"], row["split"]) == (method, "test"))
+        assert mean == f"{row['mean_of_restarts']:.1f} ± {row['deviation']:.1f}"
         printed = value(found["paper"], method, "test")
         assert paper == ("" if printed is None else f"{printed:.1f}")
     ours = [value(found["rows"], method, "test") for method in ("none", "imm-streaming")]

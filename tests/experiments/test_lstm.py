@@ -51,7 +51,7 @@ def test_an_interrupted_run_continues_in_the_middle(tmp_path, monkeypatch):
 def test_the_best_strength_and_restart_are_chosen_on_valid_and_reported_on_test():
     rows = [
         {"method": "none", "strength": strength, "width": 200, "restart": restart, "split": split, "value": value}
-        for strength, runs in ((0.2, [(100.0, 90.0), (99.0, 95.0)]), (1.0, [(98.0, 1.0), (120.0, 1.0)]))
+        for strength, runs in ((0.2, [(97.0, 90.0), (96.0, 95.0)]), (1.0, [(98.0, 1.0)]))
         for restart, values in enumerate(runs)
         for split, value in zip(("valid", "test"), values, strict=True)
     ]
@@ -59,6 +59,17 @@ def test_the_best_strength_and_restart_are_chosen_on_valid_and_reported_on_test(
     assert (test["value"], test["mean_of_restarts"], test["runs"]) == (95.0, 92.5, 2)
     assert test["deviation"] == pytest.approx(5 / 2**0.5)
     assert (test["strength"], test["tries"]) == (0.2, 2)
+
+
+def test_every_method_is_tried_at_all_strengths_and_restarted_at_the_best():
+    study = lstm_perplexity.STUDY
+    pieces = study.pieces({**study.settings, "runs": 3})
+    restarts = {}
+    for piece in pieces:
+        restarts.setdefault(piece["method"], {}).setdefault(piece["strength"], []).append(piece["restart"])
+    for method, tries in study.settings["tries"].items():
+        best = study.settings["restarted"][method]
+        assert restarts[method] == {strength: [0, 1, 2] if strength == best else [0] for strength in tries}
 
 
 def test_studies_use_the_strengths_that_were_best():
@@ -72,6 +83,7 @@ def test_studies_use_the_strengths_that_were_best():
     assert lstm_variants.STUDY.settings["strength"] == best["imm-streaming"]
     of_all = {row["method"]: row["strength"] for row in rows("lstm-perplexity")}
     assert lstm_bigram.STUDY.settings["strengths"].items() <= of_all.items()
+    assert lstm_perplexity.STUDY.settings["restarted"] == of_all
 
 
 def test_interpolation_is_as_good_as_either_model_on_valid(tmp_path):

@@ -75,9 +75,9 @@ STUDY = Study(
         "judged": 60_000,
         # fraction of the text: epochs; the best by valid is kept
         "epochs": {"0.01": 20, "0.05": 8, "0.25": 3},
-        # three tries for each method that has a strength; a share of λ/(1+λ) is as strong as λ
-        "strengths": {"none": [0.0], "reverse-kd": [0.3, 1.0, 3.0], "imm-streaming": [0.3, 1.0, 3.0]},
-        "shares": [0.25, 0.5, 0.75],
+        # four tries for each method that has a strength; a share of λ/(1+λ) is as strong as λ
+        "strengths": {"none": [0.0], "reverse-kd": [0.3, 1.0, 3.0, 10.0], "imm-streaming": [0.3, 1.0, 3.0, 10.0]},
+        "shares": [0.25, 0.5, 0.75, 0.9],
         "memory": 1000.0,
         "lifetime": 30.0,
         "seed": 0,

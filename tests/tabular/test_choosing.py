@@ -126,6 +126,14 @@ def test_a_wrong_old_model_is_not(kind, seed):
     assert model.lam_ == 0
 
 
+def test_a_wrong_old_model_that_is_kept_has_no_share(seed):
+    t = table(seed, n=100, short=3)
+    model = IMMClassifier(short_features=t.short, restricted_model=lambda x: 1 - t.old.predict_proba(x), keep_old=True)
+    assert model.fit(t.x, t.y).share_ == 0
+    model.set_params(restricted_model=t.old)
+    assert model.fit(t.x, t.y).share_ > 0
+
+
 def test_a_good_old_model_that_is_too_sure_of_itself_is_tried(seed):
     """It says 0 or 1, and is wrong now and then: infinitely surprised, but not misleading."""
     t = table(seed, n=60, features=20, short=3)
@@ -139,3 +147,11 @@ def test_more_rows_than_are_needed_to_choose(monkeypatch):
     t = table(n=200)
     model = IMMClassifier(short_features=t.short, restricted_model=t.old).fit(t.x, t.y)
     assert model.lam_ == pytest.approx(model.choice_.lam * 50 / 200)
+
+
+def test_the_order_of_very_many_rows_does_not_matter_either(monkeypatch):
+    monkeypatch.setattr("imm.tabular.training.ENOUGH", 50)
+    t = table(n=200)
+    order = np.random.default_rng(0).permutation(200)
+    model = IMMClassifier(short_features=t.short, restricted_model=t.old)
+    assert model.fit(t.x, t.y).lam_ == pytest.approx(model.fit(t.x[order], t.y[order]).lam_, rel=1e-3)

@@ -152,6 +152,24 @@ class TestLibrary:
         np.testing.assert_array_equal(first.scores(given.x), again.scores(given.x))
         assert not np.array_equal(first.scores(given.x), other.scores(given.x))
 
+    @pytest.mark.parametrize("n_outputs", [1, 3])
+    def test_trees_grow_on_over_other_rows(self, engine, n_outputs):
+        # LightGBM's own way to go on over other rows, of another number and with words as columns, wrote out of bounds.
+        rng, trees, booster = np.random.default_rng(0), engine(min_curvature=1e-3), None
+        for n in (250, 900, 300, 700):
+            x = np.hstack([rng.normal(size=(n, 4)), np.eye(4)[rng.integers(4, size=n)]])
+            label, seen = x[:, [0]] * x[:, 4 : 4 + n_outputs], []
+
+            def gradients(raw, label=label, seen=seen):
+                seen.append(raw.copy())
+                return raw - label, np.ones_like(raw)
+
+            before, booster = booster, trees.grow(booster, x, gradients, 5, n_outputs, 1.0)
+            begun = np.zeros_like(label) if before is None else trees.raw(before, x).reshape(label.shape)
+            np.testing.assert_allclose(seen[0], begun, atol=1e-6)
+            errors = [np.square(raw - label).sum() for raw in [*seen, trees.raw(booster, x).reshape(label.shape)]]
+            assert np.all(np.diff(errors) < 0)
+
     @pytest.mark.parametrize("n_classes", [0, 2, 3])
     def test_what_is_stored_predicts_the_same(self, engine, n_classes):
         given = problem(100, n_classes)

@@ -13,8 +13,13 @@ class LightGBM(Trees):
 
     def grow(self, before: Any, x: Array, objective: Gradients, n_trees: int, n_outputs: int, l2: float) -> Any:
         """See the base class."""
+
+        def by_output(raw: Array, _: Any) -> tuple[Array, Array]:
+            gradient, curvature = objective(raw.reshape(len(x), n_outputs))
+            return (gradient[:, 0], curvature[:, 0]) if n_outputs == 1 else (gradient, curvature)
+
         settings = {
-            "objective": "none",
+            "objective": by_output,
             "num_class": n_outputs,
             "learning_rate": self.learning_rate,
             "num_leaves": self.max_leaves,
@@ -27,18 +32,9 @@ class LightGBM(Trees):
             "feature_pre_filter": False,
             "verbosity": -1,
         }
-        bins = None if before is None else before.train_set
-        rows = lightgbm.Dataset(x, np.zeros(len(x)), reference=bins, params=settings, free_raw_data=True)
-
-        def by_output(raw: Array, _: Any) -> tuple[Array, Array]:
-            gradient, curvature = objective(raw.reshape(len(x), n_outputs))
-            return (gradient[:, 0], curvature[:, 0]) if n_outputs == 1 else (gradient, curvature)
-
-        booster = lightgbm.Booster(settings, rows) if before is None else before
-        booster.update(None if before is None else rows, fobj=by_output)
-        for _ in range(n_trees - 1):
-            booster.update(fobj=by_output)
-        return booster
+        # Begun anew from the trees so far: a booster that is given other rows (`update`) writes out of bounds.
+        rows = lightgbm.Dataset(x, np.zeros(len(x)))
+        return lightgbm.train(settings, rows, n_trees, init_model=before, keep_training_booster=True)
 
     def raw(self, booster: Any, x: Array) -> Array:
         """See the base class."""

@@ -27,7 +27,9 @@ class XGBoost(Trees):
         }
         if n_outputs > 1:
             settings |= {"num_class": n_outputs}
-        rows = xgboost.QuantileDMatrix(x, np.zeros(len(x)), nthread=self.n_threads)
+        # Earlier trees need the values of these rows: bins, which are smaller, are not where their thresholds are.
+        kind = xgboost.QuantileDMatrix if before is None else xgboost.DMatrix
+        rows = kind(x, np.zeros(len(x)), nthread=self.n_threads)
 
         def by_output(raw: Array, _: Any) -> tuple[Array, Array]:
             gradient, curvature = objective(raw.reshape(len(x), n_outputs))

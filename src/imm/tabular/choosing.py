@@ -13,8 +13,11 @@ from imm.tabular.rows import Array
 LAMS = (0.0, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0)
 """Candidates for λ; none at all is the first."""
 
-SHARES = tuple(i / 20 for i in range(21))
-"""Candidates for the old model's share where its prediction is mixed in; none at all is the first."""
+SHARES = tuple(1 - (1 - i / 40) ** (1 / 3) for i in range(41))
+"""Candidates for the old model's share where its prediction is mixed in; none at all is the first.
+
+All count alike before the rows speak, and they are denser the nearer to 0, by ``(1 - share)²``: a quarter is expected.
+"""
 
 DRAWS = 200
 """How often the held-out rows are weighted anew to see how sure their word is."""

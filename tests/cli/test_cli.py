@@ -47,6 +47,10 @@ def test_version_and_list():
         (["reproduce", "counterexample", "--runs", "3"], "counterexample has no runs to set"),
         (["report", "/nowhere"], "there is no result.json below /nowhere"),
         (["reproduce", "logistic-accuracy", "--runs", "0"], "runs must be from 1 to 1000000, got 0"),
+        (["nonsense"], "No such command 'nonsense'; see imm --help"),
+        (["ngram", "fit"], "Missing option '--text'; see imm ngram fit --help"),
+        (["ngram", "fit", "--text"], "Option '--text' requires an argument; see imm"),
+        (["lm", "train", "--nonsense"], "No such option: --nonsense"),
         (["demo", "--seed", "-1"], "seed must be from 0 to 2147483647, got -1"),
     ],
 )
@@ -55,6 +59,13 @@ def test_an_error_is_one_line_that_says_what_was_given(arguments, message, monke
     error = capsys.readouterr().err
     assert message in error
     assert error.count("\n") == 1
+
+
+def test_no_command_shows_the_help(monkeypatch, capsys):
+    assert run_main(monkeypatch, "ngram") == 2
+    printed = capsys.readouterr()
+    assert "Usage: imm ngram" in printed.out + printed.err
+    assert "imm: " not in printed.err
 
 
 def test_ctrl_c_says_that_the_work_is_kept(monkeypatch, capsys, tmp_path):

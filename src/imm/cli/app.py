@@ -1,7 +1,7 @@
 """The command's root: version, and errors in one line."""
 
 import sys
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -39,10 +39,19 @@ def _root(
     pass
 
 
+_UsageError: Any = typer.BadParameter.__base__
+"""An option or argument that is not there or not right; typer has no public name for it."""
+
+
 def main() -> None:
     """Runs the command; what a person got wrong is one line on standard error, and exit code 2."""
     try:
-        app()
+        sys.exit(app(prog_name="imm", standalone_mode=False))
+    except _UsageError as error:
+        if message := " ".join(error.format_message().split()):  # empty if the help was printed instead
+            command = error.ctx.command_path if error.ctx else "imm"
+            typer.echo(f"imm: {message.rstrip('.')}; see {command} --help", err=True)
+        sys.exit(2)
     except (ValueError, OSError, ImportError) as error:
         typer.echo(f"imm: {error}", err=True)
         sys.exit(2)

@@ -105,7 +105,10 @@ def evaluate(folder: Folder, text: Text, tokenizer: Tokens = None, as_json: AsJs
 
 
 @app.command()
-def export(folder: Folder, arpa: Annotated[Path, typer.Option(help="The file to write; .gz compresses.")]) -> None:
+def export(
+    folder: Folder,
+    arpa: Annotated[Path, typer.Option(help="The file to write; .gz compresses. One that is there is replaced.")],
+) -> None:
     """Write an ARPA file, which KenLM, SRILM and others read."""
     from imm.targets.arpa import write_arpa
     from imm.targets.ngram import load

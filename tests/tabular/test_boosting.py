@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from imm import functional
-from imm.tabular.boosting import Objective, draw, pair_rows
+from imm.tabular.boosting import Objective, Rows, draw, pair_rows
 from imm.tabular.contexts import find_pairs
 from imm.tabular.problem import Problem
 
@@ -144,6 +144,11 @@ class TestLibrary:
         assert matched(fits[5.0]) < matched(fits[0.0])
         assert loss(fits[0.0]) < loss(engine(n_trees=1).prepare(given).solve(1.0, 0.0))
 
+    def test_a_tiny_lam_hardly_changes_the_model(self, engine):
+        given = problem(100)
+        without, tiny = (engine(n_trees=20, redraw_every=5).prepare(given).solve(1.0, lam) for lam in (0.0, 1e-9))
+        np.testing.assert_allclose(tiny.scores(given.x), without.scores(given.x), atol=1e-4)
+
     def test_the_same_seed_gives_the_same_trees(self, engine):
         given = problem(100)
         first, again, other = (
@@ -164,7 +169,7 @@ class TestLibrary:
                 seen.append(raw.copy())
                 return raw - label, np.ones_like(raw)
 
-            before, booster = booster, trees.grow(booster, x, gradients, 5, n_outputs, 1.0)
+            before, booster = booster, trees.grow(booster, Rows(x, n), gradients, 5, n_outputs, 1.0)
             begun = np.zeros_like(label) if before is None else trees.raw(before, x).reshape(label.shape)
             np.testing.assert_allclose(seen[0], begun, atol=1e-6)
             errors = [np.square(raw - label).sum() for raw in [*seen, trees.raw(booster, x).reshape(label.shape)]]

@@ -181,8 +181,8 @@ class Trees(BaseEstimator, ABC):  # type: ignore[misc]
         return TreesFit(self, self.load(arrays["trees"].tobytes()), arrays["offset"])
 
     @abstractmethod
-    def grow(self, before: Any, x: Array, objective: "Gradients", n_trees: int, n_outputs: int, l2: float) -> Any:
-        """A booster with more trees than ``before`` (None: with the first ones), grown on rows ``x``."""
+    def grow(self, before: Any, rows: "Rows", objective: "Gradients", n_trees: int, n_outputs: int, l2: float) -> Any:
+        """A booster with more trees than ``before`` (None: with the first ones)."""
 
     @abstractmethod
     def raw(self, booster: Any, x: Array) -> Array:
@@ -195,6 +195,14 @@ class Trees(BaseEstimator, ABC):  # type: ignore[misc]
     @abstractmethod
     def load(self, stored: bytes) -> Any:
         """The reverse of :meth:`dump`."""
+
+
+@dataclass(frozen=True)
+class Rows:
+    """What trees are grown on: ``x`` ``[rows, d]``, of which the first ``n`` are data rows, the others pairs."""
+
+    x: Array
+    n: int
 
 
 Gradients = Callable[[Array], tuple[Array, Array]]
@@ -237,11 +245,12 @@ class Growing:
         for begin in range(0, engine.n_trees, every):
             drawn = draw(problem, engine.n_contexts, rng) if matched else None
             x = problem.x if drawn is None else np.vstack([problem.x, pair_rows(problem, drawn)])
+            rows = Rows(x, len(problem.x))
             objective = Objective(problem, drawn, lam)
 
             def gradients(raw: Array, objective: Objective = objective) -> tuple[Array, Array]:
                 return objective(raw + self._begin)
 
             n_trees = min(every, engine.n_trees - begin)
-            booster = engine.grow(booster, x, gradients, n_trees, problem.n_outputs, l2)
+            booster = engine.grow(booster, rows, gradients, n_trees, problem.n_outputs, l2)
         return TreesFit(engine, booster, self.offset)

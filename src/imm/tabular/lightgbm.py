@@ -5,21 +5,21 @@ from typing import Any
 import lightgbm
 import numpy as np
 
-from imm.tabular.boosting import Array, Gradients, Trees
+from imm.tabular.boosting import Array, Gradients, Rows, Trees
 
 
 class LightGBM(Trees):
     """Histogram trees, grown leaf by leaf. See :class:`~imm.tabular.boosting.Trees` for the settings."""
 
-    def grow(self, before: Any, x: Array, objective: Gradients, n_trees: int, n_outputs: int, l2: float) -> Any:
+    def grow(self, before: Any, rows: Rows, objective: Gradients, n_trees: int, n_outputs: int, l2: float) -> Any:
         """See the base class."""
 
         def by_output(raw: Array, _: Any) -> tuple[Array, Array]:
-            gradient, curvature = objective(raw.reshape(len(x), n_outputs))
+            gradient, curvature = objective(raw.reshape(-1, n_outputs))
             return (gradient[:, 0], curvature[:, 0]) if n_outputs == 1 else (gradient, curvature)
 
-        settings = {
-            "objective": by_output,
+        settings: dict[str, Any] = {
+            "objective": "none",
             "num_class": n_outputs,
             "learning_rate": self.learning_rate,
             "num_leaves": self.max_leaves,
@@ -30,11 +30,15 @@ class LightGBM(Trees):
             "deterministic": True,
             "force_row_wise": True,
             "feature_pre_filter": False,
+            "enable_bundle": rows.n == len(rows.x),  # columns that exclude each other in data rows need not in pairs
             "verbosity": -1,
         }
+        # Thresholds are those of data rows: pairs have every value many times, and would make them finer.
+        bins = lightgbm.Dataset(rows.x[: rows.n], np.zeros(rows.n), params=settings)
+        every = bins if rows.n == len(rows.x) else bins.create_valid(rows.x, np.zeros(len(rows.x)))
         # Begun anew from the trees so far: a booster that is given other rows (`update`) writes out of bounds.
-        rows = lightgbm.Dataset(x, np.zeros(len(x)))
-        return lightgbm.train(settings, rows, n_trees, init_model=before, keep_training_booster=True)
+        settings["objective"] = by_output
+        return lightgbm.train(settings, every, n_trees, init_model=before, keep_training_booster=True)
 
     def raw(self, booster: Any, x: Array) -> Array:
         """See the base class."""

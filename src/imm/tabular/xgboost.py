@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from imm.tabular.boosting import Array, Gradients, Trees
+from imm.tabular.boosting import Array, Gradients, Rows, Trees
 
 
 class XGBoost(Trees):
     """Histogram trees, grown leaf by leaf. See :class:`~imm.tabular.boosting.Trees` for the settings."""
 
-    def grow(self, before: Any, x: Array, objective: Gradients, n_trees: int, n_outputs: int, l2: float) -> Any:
+    def grow(self, before: Any, rows: Rows, objective: Gradients, n_trees: int, n_outputs: int, l2: float) -> Any:
         """See the base class."""
         settings = {
             "eta": self.learning_rate,
@@ -29,13 +29,13 @@ class XGBoost(Trees):
             settings |= {"num_class": n_outputs}
         # Earlier trees need the values of these rows: bins, which are smaller, are not where their thresholds are.
         kind = xgboost.QuantileDMatrix if before is None else xgboost.DMatrix
-        rows = kind(x, np.zeros(len(x)), nthread=self.n_threads)
+        every = kind(rows.x, np.zeros(len(rows.x)), nthread=self.n_threads)
 
         def by_output(raw: Array, _: Any) -> tuple[Array, Array]:
-            gradient, curvature = objective(raw.reshape(len(x), n_outputs))
+            gradient, curvature = objective(raw.reshape(-1, n_outputs))
             return np.ascontiguousarray(gradient), np.ascontiguousarray(curvature)
 
-        return xgboost.train(settings, rows, n_trees, obj=by_output, xgb_model=before)
+        return xgboost.train(settings, every, n_trees, obj=by_output, xgb_model=before)
 
     def raw(self, booster: Any, x: Array) -> Array:
         """See the base class."""

@@ -25,13 +25,13 @@ def scorecard(short):
 
 # %% Train
 short = ["bmi", "bp"]
-without = IMMClassifier(lam=0.0, l2=30.0).fit(X_new, y_new)
 models = {
     "IMM": IMMClassifier(short_features=short, restricted_model=scorecard).fit(X_new, y_new),
     "IMM, old score kept": IMMClassifier(short_features=short, restricted_model=scorecard, keep_old=True).fit(
         X_new, y_new
     ),
 }
+without = IMMClassifier(lam=0.0, l2=models["IMM"].choice_.l2_without).fit(X_new, y_new)
 
 # %% What it gained
 print(f"log-loss {log_loss(y_test, scorecard(X_test)):.3f}  scorecard alone")

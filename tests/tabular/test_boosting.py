@@ -1,5 +1,7 @@
 """Trees' objective: its gradients, its pairs, and what the libraries make of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -143,6 +145,12 @@ class TestLibrary:
 
         assert matched(fits[5.0]) < matched(fits[0.0])
         assert loss(fits[0.0]) < loss(engine(n_trees=1).prepare(given).solve(1.0, 0.0))
+
+    def test_the_unit_of_a_regression_does_not_matter(self, engine):
+        given = problem(100, 0)
+        small = replace(given, y=1e-6 * given.y, target=1e-6 * given.target)
+        found, again = (engine(n_trees=20).prepare(each).solve(1.0, 1.0).scores(given.x) for each in (given, small))
+        np.testing.assert_allclose(1e6 * again, found, rtol=1e-3, atol=1e-4)
 
     def test_a_tiny_lam_hardly_changes_the_model(self, engine):
         given = problem(100)

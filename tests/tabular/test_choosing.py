@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from imm.tabular import IMMClassifier, IMMRegressor
-from imm.tabular.choosing import choose, deal, weigh
+from imm.tabular.choosing import SHARES, choose, deal, weigh
 from imm.tabular.tasks import Classification, Regression
 from tests.tabular.tables import table
 
@@ -43,6 +43,12 @@ def test_lam_is_a_mean_where_nothing_is_sure():
     share = (0 + 1 / 2 + 10 / 11) / 3
     assert found.counts == pytest.approx(np.full(3, 1 / 3))
     assert found.lam == pytest.approx(share / (1 - share))
+
+
+def test_a_quarter_is_expected_of_the_old_models_share():
+    assert (SHARES[0], SHARES[-1]) == (0.0, 1.0)
+    assert np.all(np.diff(np.diff(SHARES)) > 0)
+    assert np.mean(SHARES) == pytest.approx(1 / 4, abs=0.01)
 
 
 def test_a_lead_because_of_one_row_counts_for_less():

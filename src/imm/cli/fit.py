@@ -90,7 +90,7 @@ def predict(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `imm fit` wrote.")],
     rows: Annotated[Path, typer.Argument(metavar="ROWS", help="Rows: CSV, gzipped CSV or Parquet.")],
     out: Annotated[
-        Path | None, typer.Option(help="A file: .csv, .gz or .parquet; if not given, CSV on standard output.")
+        Path | None, typer.Option(help="A file, CSV unless it ends in .gz or .parquet; if not given, standard output.")
     ] = None,
 ) -> None:
     """Predict for every row of a table, in its order."""

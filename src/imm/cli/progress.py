@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
 
 import typer
@@ -12,6 +12,7 @@ from rich.progress import (
     DownloadColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
@@ -23,20 +24,38 @@ from imm.experiments.runner import Progress as Report
 def bar(label: str) -> Iterator[Report]:
     """Shows how many pieces are done; Ctrl-C is answered with what became of them."""
     columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(label, total=None)
-        try:
-            yield lambda done, total: progress.update(task, completed=done, total=total)
-        except KeyboardInterrupt:
-            kept = f"{label}: interrupted; finished pieces are kept, and the same command continues"
-            progress.console.print(kept, soft_wrap=True)
-            raise
+    progress = Progress(*columns, console=Console(stderr=True))
+    task = progress.add_task(label, total=None)
+
+    def report(done: int, total: int) -> None:
+        progress.start()  # not before: what is wrong with the command is then one line
+        progress.update(task, completed=done, total=total)
+
+    try:
+        yield report
+    except KeyboardInterrupt:
+        kept = f"{label}: interrupted; finished pieces are kept, and the same command continues"
+        progress.console.print(kept, soft_wrap=True)
+        raise
+    finally:
+        if progress.live.is_started:
+            progress.stop()
+
+
+def counting(label: str) -> AbstractContextManager[Report]:
+    """The same where nothing is kept: Ctrl-C is answered with that."""
+    return _passing(label, MofNCompleteColumn())
+
+
+def reading(label: str) -> AbstractContextManager[Report]:
+    """How much of a file was read."""
+    return _passing(label, DownloadColumn())
 
 
 @contextmanager
-def counting(label: str) -> Iterator[Report]:
-    """The same where nothing is kept: Ctrl-C is answered with that."""
-    columns = "{task.description}", BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn()
+def _passing(label: str, amount: ProgressColumn) -> Iterator[Report]:
+    """In a terminal only, and only while it runs."""
+    columns = "{task.description}", BarColumn(), amount, TimeElapsedColumn(), TimeRemainingColumn()
     console = Console(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(label, total=None)
@@ -46,16 +65,6 @@ def counting(label: str) -> Iterator[Report]:
             progress.stop()
             typer.echo("interrupted; nothing was written", err=True)
             raise typer.Exit(130) from None
-
-
-@contextmanager
-def reading(label: str) -> Iterator[Report]:
-    """Shows how much of a file was read, while it is read and in a terminal only."""
-    columns = "{task.description}", BarColumn(), DownloadColumn(), TimeElapsedColumn(), TimeRemainingColumn()
-    console = Console(stderr=True)
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as progress:
-        task = progress.add_task(label, total=None)
-        yield lambda done, total: progress.update(task, completed=done, total=total)
 
 
 @contextmanager

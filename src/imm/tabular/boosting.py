@@ -6,7 +6,7 @@ The second kind carries the gradient of λ · IMM, one context at a time: P̂ ti
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -178,7 +178,7 @@ class Trees(BaseEstimator, ABC):  # type: ignore[misc]
 
     def restore(self, arrays: dict[str, Array], n_features: int, n_outputs: int) -> "TreesFit":  # noqa: ARG002
         """From :meth:`TreesFit.arrays`."""
-        return TreesFit(self, self.load(arrays["trees"].tobytes()), arrays["offset"])
+        return TreesFit(self, self.load(arrays["trees"].tobytes()), arrays["offset"], arrays["scale"])
 
     @abstractmethod
     def grow(self, before: Any, rows: "Rows", objective: "Gradients", n_trees: int, n_outputs: int, l2: float) -> Any:
@@ -211,25 +211,30 @@ Gradients = Callable[[Array], tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class TreesFit:
-    """A booster, and what is added to its trees' sum."""
+    """A booster, what is added to its trees' sum, and the scale of both: 1 for classes."""
 
     engine: Trees
     booster: Any
     offset: Array
+    scale: Array
 
     def scores(self, x: Array) -> Array:
         """``[n, outputs]``."""
-        return self.engine.raw(self.booster, x).reshape(len(x), -1) + self.offset
+        found: Array = self.scale * (self.engine.raw(self.booster, x).reshape(len(x), -1) + self.offset)
+        return found
 
     def arrays(self) -> dict[str, Array]:
         """The booster as bytes."""
-        return {"trees": np.frombuffer(self.engine.dump(self.booster), dtype=np.uint8), "offset": self.offset}
+        trees = np.frombuffer(self.engine.dump(self.booster), dtype=np.uint8)
+        return {"trees": trees, "offset": self.offset, "scale": self.scale}
 
 
 class Growing:
     """Boosting on one problem."""
 
     def __init__(self, engine: Trees, problem: Problem, seed: int) -> None:
+        self.scale = np.ones(1) if problem.n_classes else _deviation(problem)
+        problem = problem if problem.n_classes else _divided(problem, self.scale)
         self.engine, self.problem, self.seed = engine, problem, seed
         # where boosting begins: 0 where the model is added to other scores
         self.offset = problem.constant() if problem.offset is None else np.zeros(problem.n_outputs)
@@ -253,4 +258,18 @@ class Growing:
 
             n_trees = min(every, engine.n_trees - begin)
             booster = engine.grow(booster, rows, gradients, n_trees, problem.n_outputs, l2)
-        return TreesFit(engine, booster, self.offset)
+        return TreesFit(engine, booster, self.offset, self.scale)
+
+
+def _deviation(problem: Problem) -> Array:
+    """Of the values of a regression, ``[1]``; 1 if they are all the same."""
+    y = problem.y if problem.offset is None else problem.y - problem.offset[:, 0]
+    centred = y - np.average(y, weights=problem.weight)
+    return np.array([np.average(centred**2, weights=problem.weight) ** 0.5 or 1.0])
+
+
+def _divided(problem: Problem, scale: Array) -> Problem:
+    """The same in other units: XGBoost makes no splits that gain less than about 1e-6."""
+    target = None if problem.target is None else problem.target / scale
+    offset = None if problem.offset is None else problem.offset / scale
+    return replace(problem, y=problem.y / scale, target=target, offset=offset)

@@ -21,8 +21,9 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
     model free to use the other features.
 
     Args:
-        model: the full model: ``"linear"`` (:class:`Linear`), ``"mlp"`` (:class:`Network`), one of these with
-            settings of its own, or a factory ``f(n_features, n_classes) -> torch.nn.Module``.
+        model: the full model: ``"linear"`` (:class:`Linear`), ``"mlp"`` (:class:`Network`), ``"lightgbm"`` or
+            ``"xgboost"`` (they need ``imm[lightgbm]``, ``imm[xgboost]``), one of these with settings of its own, or a
+            factory ``f(n_features, n_classes) -> torch.nn.Module``.
         short_features: the columns the old model sees, in its order: names, numbers, a mask, or a callable that is
             given ``X`` and answers one of these. If None: the columns the old model names in ``feature_names_in_``;
             those that old data has in common with ``X``; else all columns. If all columns are short, an average

@@ -156,7 +156,7 @@ STUDY = Study(
         "sets": SETS,
         "sizes": [50, 100, 300, 1000, 3000],
         # All methods and sizes with a good old model and a linear full model. The others have the main methods and no
-        # large sizes, trees one size: the whole then takes about fifty minutes of one processor.
+        # large sizes, trees one size: the whole then takes about an hour of one processor.
         "models": {
             "linear": {
                 "sets": list(SETS),
@@ -171,6 +171,8 @@ STUDY = Study(
                 "sets": list(SETS),
                 "olds": {
                     "good": {"sizes": [100], "methods": MAIN},
+                    "weak": {"sizes": [100], "methods": MAIN},
+                    "shifted": {"sizes": [100], "methods": MAIN},
                     "wrong": {"sizes": [100], "methods": MAIN},
                 },
             },

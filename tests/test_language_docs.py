@@ -91,9 +91,10 @@ def test_a_small_gpt2_on_little_text():
 def test_glue():
     result = json.loads((ROOT / "results" / "bert-glue" / "result.json").read_text())
     methods = ("none", "mlm", "imm-sampled")
-    ours, paper = ({(row["task"], row["method"]): row["mean"] for row in result[of]} for of in ("rows", "paper"))
+    ours, paper = ({(row["task"], row["method"]): row for row in result[of]} for of in ("rows", "paper"))
     shown = table("| task | none | mlm | imm-sampled | paper: none, mlm, imm-sampled |", GLUE)
     assert {row[0] for row in shown} == set(result["settings"]["rows"])
     for task, *cells, printed in shown:
-        assert cells == [f"{ours[task, method]:.1f}" for method in methods]
-        assert printed == ", ".join(f"{paper[task, method]:.1f}" for method in methods)
+        rows = [ours[task, method] for method in methods]
+        assert cells == [f"{row['mean']:.1f} ± {row['deviation']:.1f}" for row in rows]
+        assert printed == ", ".join(f"{paper[task, method]['mean']:.1f}" for method in methods)

@@ -211,11 +211,12 @@ def test_small_gpt2_table():
 
 
 def test_glue_table():
-    found = {(row["task"], row["method"]): row["mean"] for row in result("bert-glue")["rows"]}
+    found = {(row["task"], row["method"]): row for row in result("bert-glue")["rows"]}
     shown = table("GLUE")
     assert {row[0] for row in shown} == {task for task, _ in found}
     for task, *cells in shown:
-        assert cells == [f"{found[task, method]:.1f}" for method in ("none", "mlm", "imm-sampled")]
+        rows = [found[task, method] for method in ("none", "mlm", "imm-sampled")]
+        assert cells == [f"{row['mean']:.1f} ± {row['deviation']:.1f}" for row in rows]
 
 
 RIVALS = (ROOT / "docs" / "tabular-rivals.md").read_text()

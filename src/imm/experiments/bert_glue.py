@@ -106,7 +106,7 @@ STUDY = Study(
             "save_steps": 40,
         },
         "seed": 0,
-        "runs": 1,
+        "runs": 2,
     },
     quick={
         "rows": {"CoLA": 32, "RTE": 16},

@@ -89,3 +89,14 @@ def test_an_error_is_one_line_and_nothing_is_written(arguments, message, text, t
     assert error.count("\n") == 1
     assert message in error
     assert sorted(tmp_path.iterdir()) == before
+
+
+def test_ctrl_c_says_that_nothing_was_written(text, tmp_path, monkeypatch):
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("imm.language.fit_ngram", interrupted)
+    stopped = runner.invoke(app, ["ngram", "fit", "--text", str(text), "--out", str(tmp_path / "m")])
+    assert stopped.exit_code == 130
+    assert "interrupted; nothing was written" in stopped.stderr
+    assert not (tmp_path / "m").exists()

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from imm import functional
-from imm.tabular.boosting import Objective, Rows, draw, pair_rows
+from imm.tabular.boosting import Ground, Objective, draw, pair_rows
 from imm.tabular.contexts import find_pairs
 from imm.tabular.problem import Problem
 
@@ -177,7 +177,7 @@ class TestLibrary:
                 seen.append(raw.copy())
                 return raw - label, np.ones_like(raw)
 
-            before, booster = booster, trees.grow(booster, Rows(x, n), gradients, 5, n_outputs, 1.0)
+            before, booster = booster, trees.grow(booster, Ground(x, n), gradients, 5, n_outputs, 1.0)
             begun = np.zeros_like(label) if before is None else trees.raw(before, x).reshape(label.shape)
             np.testing.assert_allclose(seen[0], begun, atol=1e-6)
             errors = [np.square(raw - label).sum() for raw in [*seen, trees.raw(booster, x).reshape(label.shape)]]

@@ -181,7 +181,7 @@ class Trees(BaseEstimator, ABC):  # type: ignore[misc]
         return TreesFit(self, self.load(arrays["trees"].tobytes()), arrays["offset"], arrays["scale"])
 
     @abstractmethod
-    def grow(self, before: Any, rows: "Rows", objective: "Gradients", n_trees: int, n_outputs: int, l2: float) -> Any:
+    def grow(self, before: Any, rows: "Ground", objective: "Gradients", n_trees: int, n_outputs: int, l2: float) -> Any:
         """A booster with more trees than ``before`` (None: with the first ones)."""
 
     @abstractmethod
@@ -198,7 +198,7 @@ class Trees(BaseEstimator, ABC):  # type: ignore[misc]
 
 
 @dataclass(frozen=True)
-class Rows:
+class Ground:
     """What trees are grown on: ``x`` ``[rows, d]``, of which the first ``n`` are data rows, the others pairs."""
 
     x: Array
@@ -250,7 +250,7 @@ class Growing:
         for begin in range(0, engine.n_trees, every):
             drawn = draw(problem, engine.n_contexts, rng) if matched else None
             x = problem.x if drawn is None else np.vstack([problem.x, pair_rows(problem, drawn)])
-            rows = Rows(x, len(problem.x))
+            rows = Ground(x, len(problem.x))
             objective = Objective(problem, drawn, lam)
 
             def gradients(raw: Array, objective: Objective = objective) -> tuple[Array, Array]:
@@ -269,7 +269,7 @@ def _deviation(problem: Problem) -> Array:
 
 
 def _divided(problem: Problem, scale: Array) -> Problem:
-    """The same in other units: XGBoost makes no splits that gain less than about 1e-6."""
+    """The same in other units: of very small values XGBoost learns little or nothing."""
     target = None if problem.target is None else problem.target / scale
     offset = None if problem.offset is None else problem.offset / scale
     return replace(problem, y=problem.y / scale, target=target, offset=offset)

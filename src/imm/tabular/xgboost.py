@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import xgboost
 
-from imm.tabular.boosting import Array, Gradients, Rows, Trees
+from imm.tabular.boosting import Array, Gradients, Ground, Trees
 
 
 class XGBoost(Trees):
     """Histogram trees, grown leaf by leaf. See :class:`~imm.tabular.boosting.Trees` for the settings."""
 
-    def grow(self, before: Any, rows: Rows, objective: Gradients, n_trees: int, n_outputs: int, l2: float) -> Any:
+    def grow(self, before: Any, rows: Ground, objective: Gradients, n_trees: int, n_outputs: int, l2: float) -> Any:
         """See the base class."""
         settings = {
             "eta": self.learning_rate,

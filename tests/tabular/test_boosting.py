@@ -9,6 +9,7 @@ import torch
 from imm import functional
 from imm.tabular.boosting import Ground, Objective, draw, pair_rows
 from imm.tabular.contexts import find_pairs
+from imm.tabular.linear import Linear
 from imm.tabular.problem import Problem
 
 ENGINES = {"lightgbm": ("imm.tabular.lightgbm", "LightGBM"), "xgboost": ("imm.tabular.xgboost", "XGBoost")}
@@ -27,6 +28,11 @@ def problem(n=40, n_classes=2, seed=0, n_neighbors=6):
     else:
         y, target = rng.normal(size=n), rng.normal(size=(len(pairs.row), 1))
     return Problem(x, y, weight, n_classes, short, pairs, target)
+
+
+def with_old(given):
+    """The same, its short column being the old model's word."""
+    return replace(given, x=given.x[:, ::-1], short=given.short[::-1], n_old=1)
 
 
 def value(given, drawn, lam, z):
@@ -183,9 +189,21 @@ class TestLibrary:
             errors = [np.square(raw - label).sum() for raw in [*seen, trees.raw(booster, x).reshape(label.shape)]]
             assert np.all(np.diff(errors) < 0)
 
+    @pytest.mark.parametrize("lam", [0.0, 2.0])
     @pytest.mark.parametrize("n_classes", [0, 2, 3])
-    def test_what_is_stored_predicts_the_same(self, engine, n_classes):
-        given = problem(100, n_classes)
+    def test_trees_begin_from_the_best_that_is_linear_in_the_old_word(self, engine, n_classes, lam):
+        given = with_old(problem(60, n_classes))
+        word = given.x[:, 2:]
+        best = Linear().prepare(replace(given, x=word, short=np.array([True]))).solve(3.0, lam)
+        begun = engine(n_trees=2, learning_rate=1e-12, redraw_every=1).prepare(given).solve(3.0, lam)
+        np.testing.assert_allclose(begun.scores(given.x), best.scores(word), atol=1e-4)
+        grown = engine(n_trees=10).prepare(given).solve(3.0, lam)
+        assert np.abs(grown.scores(given.x) - best.scores(word)).max() > 0.1
+
+    @pytest.mark.parametrize("n_old", [0, 1])
+    @pytest.mark.parametrize("n_classes", [0, 2, 3])
+    def test_what_is_stored_predicts_the_same(self, engine, n_classes, n_old):
+        given = with_old(problem(100, n_classes)) if n_old else problem(100, n_classes)
         fit = engine(n_trees=10).prepare(given).solve(1.0, 1.0)
         restored = engine().restore(fit.arrays(), 3, given.n_outputs)
         np.testing.assert_allclose(restored.scores(given.x), fit.scores(given.x), rtol=1e-6, atol=1e-7)

@@ -107,6 +107,17 @@ def test_stacking_of_a_regression_is_ridge_with_one_more_column():
     assert min(distances) < 1e-6
 
 
+def test_stacking_of_trees_is_full_only_with_one_more_column():
+    pytest.importorskip("lightgbm")
+    rows, test, setup = problem(n=80)
+    setup = replace(setup, engine=engine_for("lightgbm").set_params(n_trees=15))
+    found = METHODS["stacking"](rows, setup).predict(test.x, test.old)
+    wider = replace(setup, short=np.append(setup.short, True))
+    both, both_test = (np.hstack([each.x, setup.task.old_features(each.old)]) for each in (rows, test))
+    twin = METHODS["full-only"](replace(rows, x=both), wider).predict(both_test, test.old)
+    np.testing.assert_array_equal(found, twin)
+
+
 def with_strengths(monkeypatch, setup, module, name, strengths, l2=3.0):
     """One penalty, and only these strengths."""
     monkeypatch.setattr(f"imm.tabular.rivals.{module}.{name}", strengths)

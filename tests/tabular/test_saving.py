@@ -45,8 +45,10 @@ def test_names_and_the_choice_are_kept(tmp_path):
         loaded.predict(frame[["b", "a", "c"]])
 
 
-@pytest.mark.parametrize("model", ["linear", "mlp"])
+@pytest.mark.parametrize("model", ["linear", "mlp", "lightgbm"])
 def test_a_model_that_keeps_old_answers(tmp_path, model):
+    if model == "lightgbm":
+        pytest.importorskip("lightgbm")
     t = table(1, n=40, features=40)
     p = [t.old.predict_proba(x[:, :2]) for x in (t.x, t.x_test)]
     lam = "auto" if model == "linear" else 1.0
@@ -73,7 +75,7 @@ def test_refusals(tmp_path):
         load(tmp_path / "m").induced_predict_proba(t.x)
     record = json.loads((tmp_path / "m" / "model.json").read_text())
     (tmp_path / "m" / "model.json").write_text(json.dumps(record | {"format": 9}))
-    with pytest.raises(ValueError, match="has format 9; this version of imm reads format 3"):
+    with pytest.raises(ValueError, match="has format 9; this version of imm reads format 4"):
         load(tmp_path / "m")
     (tmp_path / "m" / "model.safetensors").write_bytes(b"no")
     with pytest.raises(ValueError, match="is damaged"):

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 
+from imm.tabular.linear import Linear, LinearFit
 from imm.tabular.problem import Problem
 
 Array = NDArray[Any]
@@ -178,7 +179,8 @@ class Trees(BaseEstimator, ABC):  # type: ignore[misc]
 
     def restore(self, arrays: dict[str, Array], n_features: int, n_outputs: int) -> "TreesFit":  # noqa: ARG002
         """From :meth:`TreesFit.arrays`."""
-        return TreesFit(self, self.load(arrays["trees"].tobytes()), arrays["offset"], arrays["scale"])
+        begin = LinearFit(arrays["begin_weight"], arrays["begin_bias"])
+        return TreesFit(self, self.load(arrays["trees"].tobytes()), begin, arrays["scale"])
 
     @abstractmethod
     def grow(self, before: Any, rows: "Ground", objective: "Gradients", n_trees: int, n_outputs: int, l2: float) -> Any:
@@ -211,22 +213,28 @@ Gradients = Callable[[Array], tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class TreesFit:
-    """A booster, what is added to its trees' sum, and the scale of both: 1 for classes."""
+    """Trees on top of a linear model of the last columns, or of none; and the scale of both: 1 for classes."""
 
     engine: Trees
     booster: Any
-    offset: Array
+    begin: LinearFit
     scale: Array
 
     def scores(self, x: Array) -> Array:
         """``[n, outputs]``."""
-        found: Array = self.scale * (self.engine.raw(self.booster, x).reshape(len(x), -1) + self.offset)
+        trees = self.engine.raw(self.booster, x).reshape(len(x), -1)
+        found: Array = self.scale * (trees + _of_last_columns(self.begin, x))
         return found
 
     def arrays(self) -> dict[str, Array]:
         """The booster as bytes."""
         trees = np.frombuffer(self.engine.dump(self.booster), dtype=np.uint8)
-        return {"trees": trees, "offset": self.offset, "scale": self.scale}
+        begin = {f"begin_{name}": array for name, array in self.begin.arrays().items()}
+        return {"trees": trees, **begin, "scale": self.scale}
+
+
+def _of_last_columns(model: LinearFit, x: Array) -> Array:
+    return model.scores(x[:, x.shape[1] - len(model.weight) :])
 
 
 class Growing:
@@ -236,9 +244,10 @@ class Growing:
         self.scale = np.ones(1) if problem.n_classes else _deviation(problem)
         problem = problem if problem.n_classes else _divided(problem, self.scale)
         self.engine, self.problem, self.seed = engine, problem, seed
-        # where boosting begins: 0 where the model is added to other scores
-        self.offset = problem.constant() if problem.offset is None else np.zeros(problem.n_outputs)
-        self._begin = self.offset if problem.offset is None else problem.offset
+        self._old = None
+        if problem.n_old:
+            of_old = replace(problem, x=problem.x[:, -problem.n_old :], short=np.ones(problem.n_old, dtype=bool))
+            self._old = Linear().prepare(of_old)
 
     def solve(self, l2: float, lam: float, start: Any = None, precise: bool = True) -> TreesFit:  # noqa: ARG002
         """All trees; nothing is begun from ``start``."""
@@ -246,19 +255,28 @@ class Growing:
         rng = np.random.default_rng(self.seed)
         matched = bool(lam) and problem.pairs is not None
         every = engine.redraw_every if matched else engine.n_trees
+        begin = self._begin(l2, lam, precise)
         booster = None
-        for begin in range(0, engine.n_trees, every):
+        for done in range(0, engine.n_trees, every):
             drawn = draw(problem, engine.n_contexts, rng) if matched else None
             x = problem.x if drawn is None else np.vstack([problem.x, pair_rows(problem, drawn)])
-            rows = Ground(x, len(problem.x))
+            before = _of_last_columns(begin, x) if problem.offset is None else problem.offset
             objective = Objective(problem, drawn, lam)
 
-            def gradients(raw: Array, objective: Objective = objective) -> tuple[Array, Array]:
-                return objective(raw + self._begin)
+            def gradients(raw: Array, objective: Objective = objective, before: Array = before) -> tuple[Array, Array]:
+                return objective(raw + before)
 
-            n_trees = min(every, engine.n_trees - begin)
-            booster = engine.grow(booster, rows, gradients, n_trees, problem.n_outputs, l2)
-        return TreesFit(engine, booster, self.offset, self.scale)
+            n_trees = min(every, engine.n_trees - done)
+            booster = engine.grow(booster, Ground(x, len(problem.x)), gradients, n_trees, problem.n_outputs, l2)
+        return TreesFit(engine, booster, begin, self.scale)
+
+    def _begin(self, l2: float, lam: float, precise: bool) -> LinearFit:
+        """What trees are added to: the best that is linear in the old model's word; a constant where it is not kept."""
+        if self._old is not None:
+            return self._old.solve(l2, lam, precise=precise)
+        problem = self.problem
+        constant = problem.constant() if problem.offset is None else np.zeros(problem.n_outputs)
+        return LinearFit(np.zeros((0, problem.n_outputs)), constant)
 
 
 def _deviation(problem: Problem) -> Array:

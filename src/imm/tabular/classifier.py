@@ -40,9 +40,9 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
             already the first bit of it makes a model without features predict held-out rows worse.
         l2: the full model's own penalty, scikit-learn's ``1/C``. ``"auto"``: chosen together with λ; 1 where λ is
             given.
-        keep_old: the old model's log-odds become one more short feature (IMM together with stacking) and, with
-            ``lam="auto"``, its prediction is mixed in with a share that the same cross-validation decides. Predictions
-            then ask the old model each time; otherwise it is not needed any more.
+        keep_old: the old model's log-odds become one more short feature (IMM together with stacking), trees begin
+            from what is linear in them, and with ``lam="auto"`` its prediction is mixed in with a share that the same
+            cross-validation decides. Predictions then ask the old model each time; otherwise it is not needed any more.
         n_neighbors: how many rows a short context is averaged over, if not that many have it in common. None: all
             rows, and the cost is quadratic.
         alpha: one over the bandwidth of the Laplace kernel by which near rows are weighted, in standard deviations.

@@ -24,6 +24,7 @@ class Problem:
         pairs: the extended contexts of each short one; None where there is no old model to match.
         target: P̂ at each short context of ``pairs``, ``[T, n_classes]``; ``[T, 1]`` for regression.
         offset: ``[n, n_outputs]``, scores that the model's are added to in the loss of the rows; 0 if None.
+        n_old: how many of the last columns are the old model's word, where it is kept.
     """
 
     x: Array
@@ -34,6 +35,7 @@ class Problem:
     pairs: Pairs | None = None
     target: Array | None = None
     offset: Array | None = None
+    n_old: int = 0
 
     @property
     def n_outputs(self) -> int:

@@ -85,8 +85,9 @@ class Setup:
         weight = data.weight[train]
         scaling = Scaling.of(x, weight, self.standardize)
         x = scaling(x)
-        short = np.append(self.short, np.ones(x.shape[1] - len(self.short), dtype=bool))
-        problem = Problem(x, data.y[train], weight, self.task.n_classes, short)
+        n_old = x.shape[1] - len(self.short)
+        short = np.append(self.short, np.ones(n_old, dtype=bool))
+        problem = Problem(x, data.y[train], weight, self.task.n_classes, short, n_old=n_old)
         if matching and known is not None:
             # Without short columns the old model's own word is the short context.
             contexts = x[:, short] if short.any() else self.task.old_features(known).astype(x.dtype)

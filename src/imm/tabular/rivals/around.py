@@ -52,6 +52,15 @@ class _Scaled:
 
 
 @dataclass(frozen=True)
+class AsFeature(Around):
+    """The old model's word, where it is kept, is a feature like any other: trees do not begin from it."""
+
+    def prepare(self, problem: Problem, seed: int) -> Solver:
+        """The inner model's solver."""
+        return self.inner.prepare(replace(problem, n_old=0), seed)
+
+
+@dataclass(frozen=True)
 class Added(Around):
     """A full model that is added to scores given in the last columns; they have no weights of their own.
 
@@ -78,7 +87,7 @@ class _Adding:
         x = problem.x[:, : -engine.n_scores]
         self._scaling = Scaling.of(x, problem.weight, engine.standardize)
         scores = problem.x[:, -engine.n_scores :]
-        self._problem = replace(problem, x=x, short=problem.short[: -engine.n_scores], offset=scores)
+        self._problem = replace(problem, x=x, short=problem.short[: -engine.n_scores], offset=scores, n_old=0)
         self._solvers: dict[float, tuple[Scaling, Solver]] = {}
 
     def solve(self, l2: float, lam: float, start: Any = None, precise: bool = True) -> "_Sum":

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from imm.tabular.choosing import LAMS
-from imm.tabular.rivals.around import Added, Noised
+from imm.tabular.rivals.around import Added, AsFeature, Noised
 from imm.tabular.rivals.table import Table
 from imm.tabular.rows import Array
 from imm.tabular.tasks import mix
@@ -56,12 +56,13 @@ def imm(rows: Table, setup: Setup) -> Predictor:
 
 def imm_stacking(rows: Table, setup: Setup) -> Predictor:
     """The same with the old log-odds as one more short feature, and the old prediction mixed in: ``keep_old=True``."""
-    return trained(rows, "stacking", replace(setup, keep_old=True), LAMS, mixed=True)
+    return trained(rows, "imm-stacking", replace(setup, keep_old=True), LAMS, mixed=True)
 
 
 def stacking(rows: Table, setup: Setup) -> Predictor:
     """The old log-odds, or prediction, as one more feature of the full model."""
-    found = trained(rows, "stacking", replace(setup, keep_old=True), (0.0,), matching=False)
+    setup = replace(setup, engine=AsFeature(setup.engine), keep_old=True)
+    found = trained(rows, "stacking", setup, (0.0,), matching=False)
     return replace(found, strength=None)
 
 
@@ -120,7 +121,6 @@ BEGINS = {
     **dict.fromkeys(
         ("interpolation", "reverse-kd", "noising", "label-smoothing", "imm", "pooled", "imputed"), "full-only"
     ),
-    "imm-stacking": "stacking",
     "shrinking": "offset",
 }
 """The method that each is with its first strength: what is computed for it is shared (:attr:`Table.known`)."""

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from scipy.special import softmax
 
 from imm import functional
 from imm.tabular.boosting import Ground, Objective, draw, pair_rows
@@ -191,7 +192,7 @@ class TestLibrary:
 
     @pytest.mark.parametrize("lam", [0.0, 2.0])
     @pytest.mark.parametrize("n_classes", [0, 2, 3])
-    def test_trees_begin_from_the_best_that_is_linear_in_the_old_word(self, engine, n_classes, lam):
+    def test_trees_begin_from_the_best_that_is_linear_in_a_kept_word(self, engine, n_classes, lam):
         given = with_old(problem(60, n_classes))
         word = given.x[:, 2:]
         best = Linear().prepare(replace(given, x=word, short=np.array([True]))).solve(3.0, lam)
@@ -199,6 +200,26 @@ class TestLibrary:
         np.testing.assert_allclose(begun.scores(given.x), best.scores(word), atol=1e-4)
         grown = engine(n_trees=10).prepare(given).solve(3.0, lam)
         assert np.abs(grown.scores(given.x) - best.scores(word)).max() > 0.1
+
+    @pytest.mark.parametrize("n_classes", [0, 2, 3])
+    def test_trees_begin_from_a_share_of_an_old_model_that_is_linear(self, engine, n_classes):
+        given = problem(60, n_classes)
+        old = given.x[:, :1] * np.linspace(1, 2, given.n_outputs) + 0.3
+        spread = np.hstack([np.zeros((60, 1)), old]) if n_classes == 2 else old
+        answers = softmax(spread, axis=1) if n_classes else old
+        given = replace(given, target=answers[given.pairs.row])
+        begun = engine(n_trees=2, learning_rate=1e-12, redraw_every=1).prepare(given).solve(3.0, 4.0).scores(given.x)
+        if n_classes == 3:  # logits are known up to a constant
+            old, begun = (z - z.mean(1, keepdims=True) for z in (old, begun))
+        np.testing.assert_allclose(begun, 0.8 * old + 0.2 * given.constant(), atol=0.02)
+
+    @pytest.mark.parametrize("n_classes", [0, 2, 3])
+    def test_trees_begin_from_a_constant_without_matching_or_with_all_columns_short(self, engine, n_classes):
+        given = problem(60, n_classes)
+        alike = replace(given, short=np.ones(3, dtype=bool))
+        for each, lam in ((given, 0.0), (alike, 2.0)):
+            begun = engine(n_trees=1, learning_rate=1e-12).prepare(each).solve(1.0, lam).scores(given.x)
+            np.testing.assert_allclose(begun, np.tile(given.constant(), (60, 1)), atol=1e-4)
 
     @pytest.mark.parametrize("n_old", [0, 1])
     @pytest.mark.parametrize("n_classes", [0, 2, 3])

@@ -179,7 +179,8 @@ class Trees(BaseEstimator, ABC):  # type: ignore[misc]
 
     def restore(self, arrays: dict[str, Array], n_features: int, n_outputs: int) -> "TreesFit":  # noqa: ARG002
         """From :meth:`TreesFit.arrays`."""
-        begin = LinearFit(arrays["begin_weight"], arrays["begin_bias"])
+        model = LinearFit(arrays["begin_weight"], arrays["begin_bias"])
+        begin = Begin(arrays["begin_columns"], model)
         return TreesFit(self, self.load(arrays["trees"].tobytes()), begin, arrays["scale"])
 
     @abstractmethod
@@ -212,29 +213,41 @@ Gradients = Callable[[Array], tuple[Array, Array]]
 
 
 @dataclass(frozen=True)
+class Begin:
+    """What trees are added to: a linear model of some columns, which is a constant if there are none."""
+
+    columns: NDArray[np.intp]
+    model: LinearFit
+
+    def scores(self, x: Array) -> Array:
+        """``[n, outputs]``."""
+        return self.model.scores(x[:, self.columns])
+
+
+@dataclass(frozen=True)
 class TreesFit:
-    """Trees on top of a linear model of the last columns, or of none; and the scale of both: 1 for classes."""
+    """Where boosting began, the trees, and the scale of both: 1 for classes."""
 
     engine: Trees
     booster: Any
-    begin: LinearFit
+    begin: Begin
     scale: Array
 
     def scores(self, x: Array) -> Array:
         """``[n, outputs]``."""
         trees = self.engine.raw(self.booster, x).reshape(len(x), -1)
-        found: Array = self.scale * (trees + _of_last_columns(self.begin, x))
+        found: Array = self.scale * (trees + self.begin.scores(x))
         return found
 
     def arrays(self) -> dict[str, Array]:
         """The booster as bytes."""
         trees = np.frombuffer(self.engine.dump(self.booster), dtype=np.uint8)
-        begin = {f"begin_{name}": array for name, array in self.begin.arrays().items()}
-        return {"trees": trees, **begin, "scale": self.scale}
+        begin = {"columns": self.begin.columns, **self.begin.model.arrays()}
+        return {"trees": trees, "scale": self.scale, **{f"begin_{name}": array for name, array in begin.items()}}
 
 
-def _of_last_columns(model: LinearFit, x: Array) -> Array:
-    return model.scores(x[:, x.shape[1] - len(model.weight) :])
+FAITHFUL = 1000.0
+"""λ with which a linear model of what the old one sees says what the old one does: rows hardly count beside it."""
 
 
 class Growing:
@@ -244,10 +257,28 @@ class Growing:
         self.scale = np.ones(1) if problem.n_classes else _deviation(problem)
         problem = problem if problem.n_classes else _divided(problem, self.scale)
         self.engine, self.problem, self.seed = engine, problem, seed
-        self._old = None
+        self._columns = _old_columns(problem)
+        if len(self._columns):
+            everywhere = np.ones(len(self._columns), dtype=bool)
+            self._linear = Linear().prepare(replace(problem, x=problem.x[:, self._columns], short=everywhere))
+        if len(self._columns) and not problem.n_old:
+            self._like_old = self._linear.solve(1.0, FAITHFUL)
+
+    def begin(self, l2: float, lam: float, precise: bool = True) -> Begin:
+        """Where boosting begins; trees learn slowly what is linear.
+
+        If the old model is kept: with the best that is linear in its word, under the trees' own objective. Else with
+        the linear model of short features that is most like the old one, in a share of ``λ / (1 + λ)``; the rest is
+        the constant with which trees begin without IMM.
+        """
+        problem = self.problem
         if problem.n_old:
-            of_old = replace(problem, x=problem.x[:, -problem.n_old :], short=np.ones(problem.n_old, dtype=bool))
-            self._old = Linear().prepare(of_old)
+            return Begin(self._columns, self._linear.solve(l2, lam, precise=precise))
+        constant = problem.constant() if problem.offset is None else np.zeros(problem.n_outputs)
+        if not lam or not len(self._columns):
+            return Begin(np.arange(0), LinearFit(np.zeros((0, problem.n_outputs)), constant))
+        share, old = lam / (1 + lam), self._like_old
+        return Begin(self._columns, LinearFit(share * old.weight, share * old.bias + (1 - share) * constant))
 
     def solve(self, l2: float, lam: float, start: Any = None, precise: bool = True) -> TreesFit:  # noqa: ARG002
         """All trees; nothing is begun from ``start``."""
@@ -255,12 +286,12 @@ class Growing:
         rng = np.random.default_rng(self.seed)
         matched = bool(lam) and problem.pairs is not None
         every = engine.redraw_every if matched else engine.n_trees
-        begin = self._begin(l2, lam, precise)
+        begin = self.begin(l2, lam, precise)
         booster = None
         for done in range(0, engine.n_trees, every):
             drawn = draw(problem, engine.n_contexts, rng) if matched else None
             x = problem.x if drawn is None else np.vstack([problem.x, pair_rows(problem, drawn)])
-            before = _of_last_columns(begin, x) if problem.offset is None else problem.offset
+            before = begin.scores(x) if problem.offset is None else problem.offset
             objective = Objective(problem, drawn, lam)
 
             def gradients(raw: Array, objective: Objective = objective, before: Array = before) -> tuple[Array, Array]:
@@ -270,13 +301,14 @@ class Growing:
             booster = engine.grow(booster, Ground(x, len(problem.x)), gradients, n_trees, problem.n_outputs, l2)
         return TreesFit(engine, booster, begin, self.scale)
 
-    def _begin(self, l2: float, lam: float, precise: bool) -> LinearFit:
-        """What trees are added to: the best that is linear in the old model's word; a constant where it is not kept."""
-        if self._old is not None:
-            return self._old.solve(l2, lam, precise=precise)
-        problem = self.problem
-        constant = problem.constant() if problem.offset is None else np.zeros(problem.n_outputs)
-        return LinearFit(np.zeros((0, problem.n_outputs)), constant)
+
+def _old_columns(problem: Problem) -> NDArray[np.intp]:
+    """The old model's word if it is kept, else what it sees if it sees less than all."""
+    if problem.n_old:
+        return np.arange(problem.x.shape[1] - problem.n_old, problem.x.shape[1])
+    if problem.pairs is None or problem.short.all():
+        return np.arange(0)
+    return np.flatnonzero(problem.short)
 
 
 def _deviation(problem: Problem) -> Array:

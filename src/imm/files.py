@@ -64,6 +64,8 @@ def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
         new, old = beside / "new", beside / "old"
         new.mkdir()
         yield new
+        for file in new.rglob("*.safetensors"):
+            file.chmod(0o644)  # safetensors makes them for their owner only
         if path.exists():
             path.rename(old)
         new.rename(path)

@@ -149,7 +149,7 @@ def without(key):
         ("columns.json", lambda _: "[]", "columns.json is damaged"),
         ("columns.json", lambda text: text[:100], "columns.json is damaged"),
         ("columns.json", without("label"), "columns.json is damaged (KeyError 'label'): fit the model again"),
-        ("columns.json", without("format"), "has format None; this version of imm reads format 4"),
+        ("columns.json", without("format"), "has format None; this version of imm reads format 5"),
         ("columns.json", lambda text: text.replace('"median"', '"middle"'), "columns.json is damaged (TypeError"),
         ("columns.json", lambda text: text.replace('"income"', '"wage"', 1), "its columns do not make its features"),
         ("model/model.json", lambda _: "[]", "model is damaged"),

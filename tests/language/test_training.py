@@ -54,6 +54,10 @@ def metrics(folder):
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 
 
+RECORDED = [3, 5, 6, 9, 10, 12, 15, 18, 20, 21, 24, 25]
+"""Every third of 25 steps, and the last of each epoch of five."""
+
+
 class TestResult:
     def test_the_folder_after_a_run(self, tmp_path):
         result = run(tmp_path / "run").train()
@@ -72,7 +76,7 @@ class TestResult:
         assert [record["epoch"] for record in epochs] == [1, 2, 3, 4, 5]
         assert min(record["valid_perplexity"] for record in epochs) == pytest.approx(result["valid_perplexity"])
         steps = [record for record in metrics(tmp_path / "run") if "cross_entropy" in record]
-        assert [record["step"] for record in steps] == list(range(3, 26, 3))
+        assert [record["step"] for record in steps] == RECORDED
 
     def test_it_learns(self, tmp_path):
         result = run(tmp_path / "run", epochs=15, dropout=0.0).train()
@@ -94,7 +98,19 @@ class TestResult:
     def test_adamws_rate_falls_to_zero(self, tmp_path):
         run(tmp_path / "run", learning_rate=0.1).train()
         rates = [record["learning_rate"] for record in metrics(tmp_path / "run") if "learning_rate" in record]
-        assert rates == pytest.approx([0.1 * (1 - (step - 1) / 25) for step in range(3, 26, 3)])
+        assert rates == pytest.approx([0.1 * (1 - (step - 1) / 25) for step in RECORDED])
+
+    def test_records_are_means_since_the_one_before(self, tmp_path):
+        made, seen = run(tmp_path / "run", method="imm-sampled", every=2, n_contexts=2, positions=4), []
+        step = made.step
+        made.step = lambda: seen.append(step()) or seen[-1]
+        made.train()
+        assert {name for parts in seen for name in parts} == {"cross_entropy", "matching", "reverse_kd"}
+        records = [record for record in metrics(tmp_path / "run") if "cross_entropy" in record]
+        for begin, record in zip([0, *RECORDED], records, strict=False):
+            for name in ("cross_entropy", "matching", "reverse_kd"):
+                values = [parts[name].item() for parts in seen[begin : record["step"]] if name in parts]
+                assert record.get(name) == (pytest.approx(sum(values) / len(values)) if values else None)
 
     def test_the_same_seed_gives_the_same_and_another_does_not(self, tmp_path):
         for name, seed in (("a", 0), ("b", 0), ("c", 1)):
@@ -416,7 +432,7 @@ class TestPlateau:
         assert made.position.active
         records = [record for record in metrics(tmp_path / "run") if "cross_entropy" in record]
         assert [("matching" in record, record["learning_rate"]) for record in records] == [
-            *[(False, 0.8)] * 3,
+            *[(False, 0.8)] * 5,
             *[(True, 0.3)] * 2,
         ]
 

@@ -75,7 +75,7 @@ def test_refusals(tmp_path):
         load(tmp_path / "m").induced_predict_proba(t.x)
     record = json.loads((tmp_path / "m" / "model.json").read_text())
     (tmp_path / "m" / "model.json").write_text(json.dumps(record | {"format": 9}))
-    with pytest.raises(ValueError, match="has format 9; this version of imm reads format 4"):
+    with pytest.raises(ValueError, match="has format 9; this version of imm reads format 5"):
         load(tmp_path / "m")
     (tmp_path / "m" / "model.safetensors").write_bytes(b"no")
     with pytest.raises(ValueError, match="is damaged"):

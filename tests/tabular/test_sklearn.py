@@ -1,5 +1,7 @@
 """scikit-learn's own contract, and how the estimators live with its other parts."""
 
+from importlib.util import find_spec
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -16,7 +18,20 @@ from tests.tabular.tables import table
 
 
 @pytest.mark.filterwarnings("default")  # scikit-learn's checks warn of their own
-@parametrize_with_checks([IMMClassifier(), IMMRegressor(), IMMClassifier(lam=1.0, short_features=[0])])
+@parametrize_with_checks(
+    [
+        IMMClassifier(),
+        IMMRegressor(),
+        IMMClassifier(lam=1.0, short_features=[0]),
+        *(
+            kind(model, lam=1.0, short_features=[0], keep_old=kept)
+            for kind in (IMMClassifier, IMMRegressor)
+            for model in ("lightgbm", "xgboost")
+            if find_spec(model)
+            for kept in (False, True)
+        ),
+    ]
+)
 def test_scikit_learns_contract(estimator, check):
     check(estimator)
 

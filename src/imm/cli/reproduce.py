@@ -17,6 +17,13 @@ def reproduce(
     runs: Annotated[int | None, typer.Option(help="Monte-Carlo runs.", show_default=False)] = None,
     jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
     seed: Annotated[int | None, typer.Option(help="Of all random numbers.", show_default=False)] = None,
+    data: Annotated[Path | None, typer.Option(help="Where data sets are, else IMM_DATA.", show_default=False)] = None,
+    model: Annotated[
+        str | None, typer.Option(help="bert-glue: other weights, a folder or a name.", show_default=False)
+    ] = None,
+    rows: Annotated[
+        int | None, typer.Option(help="bert-glue: so many training rows of each task.", show_default=False)
+    ] = None,
     out: Annotated[Path, typer.Option(help="Where results are written, a folder for each name.")] = Path("out"),
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
@@ -34,7 +41,11 @@ def reproduce(
     if unknown or not wanted:
         given = f"no study is called {unknown[0]!r}" if unknown else "name at least one study, or `all`"
         raise ValueError(f"{given}; there are {', '.join(studies)}")
-    settings = {name: studies[name].with_options(quick, runs, seed) for name in wanted}
+    settings = {name: studies[name].with_options(quick, runs, seed, model=model, rows=rows) for name in wanted}
+    if data is not None:
+        if not data.is_dir():
+            raise FileNotFoundError(f"{data} is not a folder")
+        os.environ["IMM_DATA"] = str(data.resolve())  # other processes must find it too
 
     from imm.cli.progress import bar
     from imm.experiments import reproduce as run

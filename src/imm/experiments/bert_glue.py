@@ -1,6 +1,5 @@
 """Table results_bert: a BERT fine-tuned on four tasks of GLUE, with the words' loss and IMM beside the task's."""
 
-import os
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,15 +65,28 @@ PAPER = tuple(
 MINILM = "all-MiniLM-L6-v2"
 """Weights that come as a package; any other name is a folder, or one of the hub's that was downloaded before."""
 
-MODEL = os.environ.get("IMM_GLUE_MODEL", MINILM)
-"""The paper has bert-base-uncased: whoever has it names it, see ``docs/glue.md``."""
+
+def with_model(settings: Settings, name: str) -> Settings:
+    """Other weights: the paper has bert-base-uncased, and whoever has it names it. See ``docs/glue.md``."""
+    return {**settings, "model": name, "words_weight": NEW_HEAD if name == MINILM else 1.0}
+
+
+def with_rows(settings: Settings, rows: int) -> Settings:
+    """As many rows of each task, or all, if it has fewer."""
+    if rows < 1:
+        raise ValueError(f"rows must be 1 or more, got {rows}")
+    return {**settings, "rows": dict.fromkeys(settings["rows"], rows)}
+
+
+NEW_HEAD = 0.02
+"""The weight of the words' loss with the new head of MiniLM: 0.1 already keeps the task from being learned."""
 
 STUDY = Study(
     name="bert-glue",
     title="Four tasks of GLUE with masked words and IMM beside (Table results_bert; with other weights and few rows, "
     "only the differences between arms compare with the paper's)",
     settings={
-        "model": MODEL,
+        "model": MINILM,
         "methods": ["none", "mlm", "imm-sampled"],
         # rows to train on, drawn anew in each restart, and how many of dev are judged at most: for two processors
         "rows": {"CoLA": 2400, "MRPC": 960, "RTE": 960, "QNLI": 960},
@@ -85,8 +97,8 @@ STUDY = Study(
         "learning_rate": 1e-4,
         "warmup": 10,
         # of the words' loss, and of IMM, which is a part of it: 1 with a head that was trained with its encoder, as in
-        # the paper. With the new head of MiniLM, 0.1 already keeps the task from being learned.
-        "words_weight": 0.02 if MODEL == MINILM else 1.0,
+        # the paper
+        "words_weight": NEW_HEAD,
         "lam": 0.2,
         # "For the BERT experiments, we used k=5."
         "n_contexts": 5,
@@ -130,5 +142,6 @@ STUDY = Study(
     run=run,
     summarise=summarise,
     paper=PAPER,
+    options={"model": with_model, "rows": with_rows},
     continues=True,
 )

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from imm.language.data import data_file
+from imm.language.data import data_file, data_folder
 
 
 @dataclass(frozen=True)
@@ -16,21 +16,19 @@ class Task:
         label: which column is the answer.
         positive: the answer that is 1.
         header: how many lines stand above the rows.
-        train: the file to train on.
     """
 
     texts: tuple[int, ...]
     label: int
     positive: str = "1"
     header: int = 1
-    train: str = "train.tsv"
 
 
 TASKS = {
     "CoLA": Task((3,), 1, header=0),
     "MRPC": Task((3, 4), 0),
     "RTE": Task((1, 2), 3, "entailment"),
-    "QNLI": Task((1, 2), 3, "entailment", train="train.sample.tsv"),  # a part: the whole has 104,743 rows
+    "QNLI": Task((1, 2), 3, "entailment"),
 }
 
 Example = tuple[tuple[str, ...], int]
@@ -38,9 +36,11 @@ Example = tuple[tuple[str, ...], int]
 
 
 def read(task: str, split: str) -> list[Example]:
-    """The rows of ``train`` or ``dev``, in the file's order."""
+    """The rows of ``train`` or ``dev``, in the file's order; of a part of them, if ``….sample.tsv`` is all there is."""
     how = TASKS[task]
-    path = data_file(f"glue/{task}/{how.train if split == 'train' else 'dev.tsv'}")
+    whole, part = f"glue/{task}/{split}.tsv", f"glue/{task}/{split}.sample.tsv"
+    only_part = (data_folder() / part).exists() and not (data_folder() / whole).exists()
+    path = data_file(part if only_part else whole)
     rows = []
     for number, line in enumerate(path.read_text("utf-8-sig").split("\n")):
         if number < how.header or not line:

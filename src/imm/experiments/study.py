@@ -1,7 +1,7 @@
 """What an experiment is: settings, pieces of work, the paper's figures, and how it is drawn."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 Row = dict[str, Any]
@@ -92,6 +92,7 @@ class Study:
         summarise: from the rows of all pieces, the rows of the result; those themselves if None.
         paper: the paper's figures for the same cells; None where it prints none.
         figure: how it is drawn; None for a table only.
+        options: what only this study can be told on the command line; from settings and a value, other settings.
         continues: whether ``run`` takes a third argument: the folder where long work is kept, so that it continues
             after an interruption, and studies that need the same work do it once.
     """
@@ -105,10 +106,13 @@ class Study:
     summarise: Callable[[Sequence[Row]], Sequence[Row]] | None = None
     paper: Sequence[Row] | None = None
     figure: Figure | Map | Scorecard | None = None
+    options: Mapping[str, Callable[[Settings, Any], Settings]] = field(default_factory=dict)
     continues: bool = False
 
-    def with_options(self, quick: bool = False, runs: int | None = None, seed: int | None = None) -> Settings:
-        """The settings under the command line's options."""
+    def with_options(
+        self, quick: bool = False, runs: int | None = None, seed: int | None = None, **others: Any
+    ) -> Settings:
+        """The settings under the command line's options; those of ``others`` that are None were not given."""
         settings = {**self.settings, **(self.quick if quick else {})}
         for key, value in (("runs", runs), ("seed", seed)):
             if value is not None:
@@ -118,6 +122,11 @@ class Study:
                 if not least <= value <= most:
                     raise ValueError(f"{key} must be from {least} to {most}, got {value}")
                 settings[key] = value
+        for key, value in others.items():
+            if value is not None:
+                if key not in self.options:
+                    raise ValueError(f"{self.name} has no {key} to set")
+                settings = dict(self.options[key](settings, value))
         return settings
 
     def changed(self, settings: Settings) -> Settings:

@@ -80,7 +80,6 @@ def save_model(model: LanguageModel, vocabulary: Vocabulary, settings: Settings,
     with whole_folder(folder, "model.json") as new:
         tensors = {name: p.detach().contiguous() for name, p in model.named_parameters()}
         save_file(tensors, new / "model.safetensors")
-        (new / "model.safetensors").chmod(0o644)
         (new / "model.json").write_text(json.dumps(about, ensure_ascii=False), encoding="utf-8")
 
 

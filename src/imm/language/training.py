@@ -4,7 +4,7 @@ import json
 import math
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ class Position:
         best, best_epoch: the lowest validation perplexity so far, and the epoch after which it was.
         active: whether the restricted model is used yet.
         loss, count: the sum of the epoch's cross-entropies, and of how many steps.
+        terms: of each loss term since the last record, its sum and of how many steps.
         done: whether training is over.
     """
 
@@ -61,6 +62,7 @@ class Position:
     active: bool = False
     loss: float = 0.0
     count: int = 0
+    terms: dict[str, tuple[float, int]] = field(default_factory=dict)
     done: bool = False
 
 
@@ -109,11 +111,13 @@ class Run:
         total = self.settings.epochs * len(self.windows)
         try:
             while not at.done:
-                parts = self.step()
-                if at.step % LOG_EVERY == 0:
-                    record = {name: part.item() for name, part in parts.items()}
-                    self._metrics.write(at.step, {"learning_rate": at.rate, **record})
+                for name, part in self.step().items():
+                    before, count = at.terms.get(name, (0.0, 0))
+                    at.terms[name] = before + part.item(), count + 1
                 if at.step % LOG_EVERY == 0 or at.window == len(self.windows):
+                    record = {name: value / count for name, (value, count) in at.terms.items()}
+                    self._metrics.write(at.step, {"learning_rate": at.rate, **record})
+                    at.terms.clear()
                     shown = f"train {math.exp(min(at.loss / at.count, 700.0)):.1f}"
                 if at.window == len(self.windows):
                     valid = f", valid {self._end_epoch():.1f}, best {at.best:.1f}"
@@ -178,7 +182,7 @@ class Run:
         return 3 * math.log(len(self.texts.vocabulary)) + 3
 
     def _diverged(self, how: str) -> DivergenceError:
-        kept = f"; the last good state is in {self.folder}" if self.position.epoch else ""
+        kept = f"; the last good state is in {self.folder}" if (self.folder / "checkpoint.safetensors").exists() else ""
         return DivergenceError(
             f"training diverged {how}{kept}; try a learning rate below {self.position.rate:g}, in another folder"
         )

@@ -7,7 +7,7 @@ The second kind carries the gradient of λ · IMM, one context at a time: P̂ ti
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -177,15 +177,15 @@ class Trees(BaseEstimator, ABC):  # type: ignore[misc]
         """What every strength shares."""
         return Growing(self, problem, seed)
 
-    def restore(self, arrays: dict[str, Array], n_features: int, n_outputs: int) -> "TreesFit":  # noqa: ARG002
+    def restore(self, arrays: dict[str, Array], n_features: int, n_classes: int) -> "TreesFit":  # noqa: ARG002
         """From :meth:`TreesFit.arrays`."""
         model = LinearFit(arrays["begin_weight"], arrays["begin_bias"])
-        begin = Begin(arrays["begin_columns"], model)
+        begin = Begin(arrays["begin_columns"], model, arrays["begin_low"], arrays["begin_high"])
         return TreesFit(self, self.load(arrays["trees"].tobytes()), begin, arrays["scale"])
 
     @abstractmethod
     def grow(self, before: Any, rows: "Ground", objective: "Gradients", n_trees: int, n_outputs: int, l2: float) -> Any:
-        """A booster with more trees than ``before`` (None: with the first ones)."""
+        """A booster with more trees than ``before`` (None: with the first ones); None if there is nothing to split."""
 
     @abstractmethod
     def raw(self, booster: Any, x: Array) -> Array:
@@ -214,14 +214,26 @@ Gradients = Callable[[Array], tuple[Array, Array]]
 
 @dataclass(frozen=True)
 class Begin:
-    """What trees are added to: a linear model of some columns, which is a constant if there are none."""
+    """What trees are added to: a linear model of some columns, which is a constant if there are none.
+
+    Its scores stay in the range that they have on the rows it is made for, ``low`` to ``high``, both ``[outputs]``:
+    trees do not extrapolate either.
+    """
 
     columns: NDArray[np.intp]
     model: LinearFit
+    low: Array
+    high: Array
+
+    @classmethod
+    def on(cls, columns: NDArray[np.intp], model: LinearFit, x: Array) -> Self:
+        """For the rows ``x``, ``[n, d]``."""
+        scores = model.scores(x[:, columns])
+        return cls(columns, model, scores.min(0), scores.max(0))
 
     def scores(self, x: Array) -> Array:
         """``[n, outputs]``."""
-        return self.model.scores(x[:, self.columns])
+        return np.clip(self.model.scores(x[:, self.columns]), self.low, self.high)
 
 
 @dataclass(frozen=True)
@@ -240,14 +252,18 @@ class TreesFit:
         return found
 
     def arrays(self) -> dict[str, Array]:
-        """The booster as bytes."""
+        """The trees as bytes, and all else."""
         trees = np.frombuffer(self.engine.dump(self.booster), dtype=np.uint8)
         begin = {"columns": self.begin.columns, **self.begin.model.arrays()}
+        begin |= {"low": self.begin.low, "high": self.begin.high}
         return {"trees": trees, "scale": self.scale, **{f"begin_{name}": array for name, array in begin.items()}}
 
 
 FAITHFUL = 1000.0
-"""λ with which a linear model of what the old one sees says what the old one does: rows hardly count beside it."""
+"""λ with which a linear model of what the old one sees says what the old one does: rows hardly count beside it.
+
+Its penalty is as many times 1: an old model may be sure of all it says, and a linear one should not be so.
+"""
 
 
 class Growing:
@@ -262,7 +278,7 @@ class Growing:
             everywhere = np.ones(len(self._columns), dtype=bool)
             self._linear = Linear().prepare(replace(problem, x=problem.x[:, self._columns], short=everywhere))
         if len(self._columns) and not problem.n_old:
-            self._like_old = self._linear.solve(1.0, FAITHFUL)
+            self._like_old = self._linear.solve(FAITHFUL, FAITHFUL)
 
     def begin(self, l2: float, lam: float, precise: bool = True) -> Begin:
         """Where boosting begins; trees learn slowly what is linear.
@@ -273,12 +289,13 @@ class Growing:
         """
         problem = self.problem
         if problem.n_old:
-            return Begin(self._columns, self._linear.solve(l2, lam, precise=precise))
+            return Begin.on(self._columns, self._linear.solve(l2, lam, precise=precise), problem.x)
         constant = problem.constant() if problem.offset is None else np.zeros(problem.n_outputs)
         if not lam or not len(self._columns):
-            return Begin(np.arange(0), LinearFit(np.zeros((0, problem.n_outputs)), constant))
+            return Begin.on(np.arange(0), LinearFit(np.zeros((0, problem.n_outputs)), constant), problem.x)
         share, old = lam / (1 + lam), self._like_old
-        return Begin(self._columns, LinearFit(share * old.weight, share * old.bias + (1 - share) * constant))
+        begin = LinearFit(share * old.weight, share * old.bias + (1 - share) * constant)
+        return Begin.on(self._columns, begin, problem.x)
 
     def solve(self, l2: float, lam: float, start: Any = None, precise: bool = True) -> TreesFit:  # noqa: ARG002
         """All trees; nothing is begun from ``start``."""

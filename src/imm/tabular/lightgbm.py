@@ -13,6 +13,8 @@ class LightGBM(Trees):
 
     def grow(self, before: Any, rows: Ground, objective: Gradients, n_trees: int, n_outputs: int, l2: float) -> Any:
         """See the base class."""
+        if not np.ptp(rows.x[: rows.n], axis=0).any():
+            return before  # LightGBM refuses rows that are all the same
 
         def by_output(raw: Array, _: Any) -> tuple[Array, Array]:
             gradient, curvature = objective(raw.reshape(-1, n_outputs))
@@ -42,14 +44,16 @@ class LightGBM(Trees):
 
     def raw(self, booster: Any, x: Array) -> Array:
         """See the base class."""
+        if booster is None:
+            return np.zeros(len(x))
         found: Array = booster.predict(x, raw_score=True, num_threads=self.n_threads)
         return found
 
     def dump(self, booster: Any) -> bytes:
         """See the base class."""
-        text: str = booster.model_to_string()
+        text: str = "" if booster is None else booster.model_to_string()
         return text.encode()
 
     def load(self, stored: bytes) -> Any:
         """See the base class."""
-        return lightgbm.Booster(model_str=stored.decode())
+        return lightgbm.Booster(model_str=stored.decode()) if stored else None

@@ -19,7 +19,7 @@ from imm.tabular.tasks import Classification, Regression
 from imm.tabular.training import Scaling, Setup
 
 RECORD, ARRAYS = "model.json", "model.safetensors"
-FORMAT = 4
+FORMAT = 5
 """Of what is written; another one is refused."""
 
 SETTINGS = ("lam", "l2", "n_neighbors", "alpha", "standardize", "keep_old")

@@ -57,7 +57,9 @@ class Sampled(ReverseKD):
 
     def forward(self, log_q: Tensor, step: Step) -> Loss:
         """Plain if there is a second pass, else reverse KD."""
-        return super().forward(log_q, replace(step, active=step.active and not self.apart))
+        found = super().forward(log_q, replace(step, active=step.active and not self.apart))
+        parts = {"reverse_kd" if name == "matching" else name: part for name, part in found.parts.items()}
+        return Loss(found.total, parts)
 
     def short(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """The short contexts of this step, and their weights."""

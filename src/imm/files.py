@@ -41,7 +41,7 @@ def whole_path(path: Path) -> Iterator[Path]:
     os.close(handle)
     try:
         yield Path(name)
-        Path(name).chmod(0o644)
+        _as_others(Path(name))
         Path(name).replace(path)
     except BaseException:
         Path(name).unlink(missing_ok=True)
@@ -65,12 +65,24 @@ def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
         new.mkdir()
         yield new
         for file in new.rglob("*.safetensors"):
-            file.chmod(0o644)  # safetensors makes them for their owner only
+            _as_others(file)  # safetensors makes them for their owner only
         if path.exists():
             path.rename(old)
-        new.rename(path)
+        try:
+            new.rename(path)
+        except BaseException:
+            if old.exists():
+                old.rename(path)
+            raise
     finally:
         shutil.rmtree(beside)
+
+
+def _as_others(file: Path) -> None:
+    """Lets those read a file who may read what this user makes."""
+    mask = os.umask(0)
+    os.umask(mask)
+    file.chmod(0o666 & ~mask)
 
 
 def check_replaceable(path: Path, replaces: str) -> None:

@@ -462,3 +462,35 @@ def test_credit_data(tmp_path, monkeypatch):
     assert runner.invoke(app, ["predict", "imm-fit", "more.csv", "--out", "p.csv"]).exit_code == 0
     p = pl.read_csv("p.csv")["probability of bad"].to_numpy()
     assert roc_auc_score(table[2150:]["Status"] == "bad", p) > 0.7
+
+
+def test_figures_that_are_not_known_are_null(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rare = people(40, 0).with_columns(y=pl.Series(["yes"] * 3 + ["no"] * 37))
+    rare.write_csv("new.csv")
+    fit_json("new.csv", "--label", "y", "--old-score", "score")
+    assert "NaN" not in (tmp_path / "imm-fit" / "fit.json").read_text()
+
+
+def test_an_onnx_file_that_is_not_all_is_refused(tmp_path, monkeypatch):
+    pytest.importorskip("onnxruntime")
+    onnx = pytest.importorskip("onnx")
+    monkeypatch.chdir(tmp_path)
+    weight = onnx.numpy_helper.from_array(np.ones((1, 2048), np.float32), "w")
+    graph = onnx.helper.make_graph(
+        [
+            onnx.helper.make_node("MatMul", ["x", "w"], ["h"]),
+            onnx.helper.make_node("ReduceMean", ["h"], ["m"], axes=[1], keepdims=1),
+            onnx.helper.make_node("Sigmoid", ["m"], ["p"]),
+        ],
+        "old",
+        [onnx.helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [None, 1])],
+        [onnx.helper.make_tensor_value_info("p", onnx.TensorProto.FLOAT, [None, 1])],
+        [weight],
+    )
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 13)], ir_version=8)
+    onnx.save_model(model, "old.onnx", save_as_external_data=True, location="old.weights")
+    people(60, 0).drop("score").write_csv("new.csv")
+    given = ["fit", "new.csv", "--label", "y", "--old-model", "old.onnx", "--old-features", "age", "--keep-old"]
+    assert "its weights are in other files; export it as one" in str(runner.invoke(app, given).exception)
+    assert not (tmp_path / "imm-fit").exists()

@@ -174,6 +174,25 @@ def test_rows_are_read_without_quoting_and_without_the_mark_at_the_beginning(tmp
         glue_rows.read("QNLI", "train")
 
 
+def test_a_part_of_the_rows_is_read_only_where_the_whole_is_not(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMM_DATA", str(tmp_path))
+    folder = tmp_path / "glue" / "QNLI"
+    folder.mkdir(parents=True)
+    (folder / "train.sample.tsv").write_text("index\tquestion\tsentence\tlabel\n0\ta\tb\tentailment\n")
+    assert glue_rows.read("QNLI", "train") == [(("a", "b"), 1)]
+    (folder / "train.tsv").write_text("index\tquestion\tsentence\tlabel\n0\tc\td\tnot_entailment\n")
+    assert glue_rows.read("QNLI", "train") == [(("c", "d"), 0)]
+
+
+def test_other_weights_and_other_numbers_of_rows():
+    own = bert_glue.STUDY.settings
+    given = bert_glue.STUDY.with_options(model="bert-base-uncased", rows=50)
+    assert (given["model"], given["words_weight"]) == ("bert-base-uncased", 1.0)
+    assert given["rows"] == dict.fromkeys(own["rows"], 50)
+    with pytest.raises(ValueError, match="rows must be 1 or more, got 0"):
+        bert_glue.STUDY.with_options(rows=0)
+
+
 def test_answers_are_those_of_each_task():
     assert [label for _, label in glue_rows.read("CoLA", "train")][:4] == [0, 1, 0, 1]
     assert [label for _, label in glue_rows.read("RTE", "train")][:4] == [1, 0, 1, 0]

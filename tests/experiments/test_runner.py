@@ -1,9 +1,12 @@
 import json
+import os
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from imm.experiments import STUDIES, Study, reproduce, write_whole
+from imm.files import whole_folder
 
 CALLS = []
 
@@ -113,6 +116,41 @@ def test_options_out_of_range_are_errors(tmp_path):
     with pytest.raises(ValueError, match="jobs must be at least 1, got 0"):
         reproduce(STUDY, STUDY.settings, tmp_path, 0, silent)
     assert monte_carlo.changed(monte_carlo.with_options(runs=7)) == {"runs": 7}
+
+
+def test_a_folder_that_cannot_be_moved_leaves_the_one_before(tmp_path, monkeypatch):
+    (tmp_path / "made").mkdir()
+    (tmp_path / "made" / "mark").write_text("before")
+    rename = Path.rename
+
+    def stopped(path, target):
+        if path.name == "new":
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", stopped)
+    with pytest.raises(KeyboardInterrupt), whole_folder(tmp_path / "made", "mark") as folder:
+        (folder / "mark").write_text("after")
+    assert (tmp_path / "made" / "mark").read_text() == "before"
+    assert [path.name for path in tmp_path.iterdir()] == ["made"]
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o077])
+def test_files_may_be_read_by_those_who_may_read_others(tmp_path, mask):
+    before = os.umask(mask)
+    try:
+        write_whole(tmp_path / "a", "")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "a").stat().st_mode & 0o777 == 0o666 & ~mask
+
+
+def test_an_option_of_one_study():
+    study = replace(STUDY, options={"size": lambda settings, size: {**settings, "sizes": [size]}})
+    assert study.with_options(size=7)["sizes"] == [7]
+    assert study.with_options(size=None) == STUDY.settings
+    with pytest.raises(ValueError, match="toy has no size to set"):
+        STUDY.with_options(size=7)
 
 
 def test_an_option_that_a_study_does_not_have_is_an_error():

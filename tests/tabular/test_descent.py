@@ -66,3 +66,8 @@ def test_a_step_too_long_is_shortened():
     """Curvature 100 where 1 was promised."""
     found = minimise(lambda x: (50 * float(x @ x), 100 * x), np.array([1.0, 2.0]), 1e-8, 0.0, 100)
     np.testing.assert_allclose(found, 0.0, atol=1e-9)
+
+
+def test_an_objective_that_is_no_number_ends():
+    found = minimise(lambda w: (float(w @ w) if w[0] > 0.9 else np.nan, 2 * w), np.ones(2), 1e-6, 0.0, 100)
+    assert found[0] > 0.9

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from imm.tabular.encoding import MOST, Encoding, typed
-from imm.tabular.kinds import find_kinds
+from imm.tabular.kinds import as_numbers, find_kinds
 from imm.tabular.reading import Frame, read_table
 
 N = 60
@@ -183,3 +183,16 @@ def test_wrong_types_are_refused_where_they_are():
 def test_whole_numbers_are_the_same_category_from_either_kind_of_file():
     column = kind(c=["1", "2", "X"] * 20)
     assert typed(frame(c=[1.0, 2.5]), [column])["c"].to_list() == ["1", "2.5"]
+
+
+def test_no_number_in_capitals_is_missing(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("a\n" + "\n".join(["1.5", "2.5", "NAN", "-nan"] * 10) + "\n")
+    assert read_table(path).columns["a"].null_count() == 20
+    with pytest.raises(ValueError, match=r"column 'a': '\+nan' in row 3 .* is not a number"):
+        as_numbers(frame(a=["1.5", "2.5", "+nan"]), "a")
+
+
+def test_years_of_two_digits_are_no_dates():
+    assert kind(c=[f"0{1 + i % 9}.02.24" for i in range(40)]).kind != "date"
+    assert kind(c=[f"0{1 + i % 9}.02.2024" for i in range(40)]).kind == "date"

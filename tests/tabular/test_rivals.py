@@ -230,3 +230,12 @@ def test_a_network_learns_what_to_add(classes):
     found = METHODS["offset"](rows, setup).predict(made.x_test, task.ask(made.old, made.x_test))
     chance = np.full_like(found, 1 / classes if classes else made.y.mean())
     assert losses_of(found, made.y_test).mean() < 0.3 * losses_of(chance, made.y_test).mean()
+
+
+def test_rows_that_only_the_old_model_tells_apart():
+    """Label smoothing matches something else than its word, and must not take them for one."""
+    rows, test, setup = problem(n=80)
+    alike = replace(rows, x=np.round(rows.x / 3), known={})
+    for name in ("full-only", "label-smoothing"):
+        found = METHODS[name](alike, setup).predict(test.x, test.old)
+        assert np.isfinite(found).all()

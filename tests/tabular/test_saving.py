@@ -41,6 +41,7 @@ def test_names_and_the_choice_are_kept(tmp_path):
     loaded = load(tmp_path / "m")
     assert loaded.feature_names_in_.tolist() == ["a", "b", "c"]
     np.testing.assert_allclose(loaded.choice_.mean, model.choice_.mean)
+    assert (loaded.choice_.lams, loaded.choice_.l2s) == (model.choice_.lams, model.choice_.l2s)
     with pytest.raises(ValueError, match="feature names"):
         loaded.predict(frame[["b", "a", "c"]])
 

@@ -8,15 +8,24 @@ import typer
 
 
 def show(figures: dict[str, Any], as_json: bool) -> None:
-    """One figure a line, or a flat object; JSON has no infinity, which becomes null."""
+    """One figure a line, or a flat object."""
     if as_json:
-        plain = {
-            name: None if isinstance(figure, float) and math.isinf(figure) else figure
-            for name, figure in figures.items()
-        }
-        typer.echo(json.dumps(plain, indent=1))
+        typer.echo(json_text(figures))
         return
     width = max(map(len, figures))
     for name, figure in figures.items():
         label = f"{name.replace('_', ' '):{width}}"
         typer.echo(f"{label}  {figure:,.4f}" if isinstance(figure, float) else f"{label}  {figure:,}")
+
+
+def json_text(value: Any) -> str:
+    """Indented; JSON has no infinity and no "not a number", which become null."""
+    return json.dumps(_finite(value), indent=1, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _finite(each) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(each) for each in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

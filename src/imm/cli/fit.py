@@ -1,7 +1,6 @@
 """``imm fit`` and ``imm predict``: the user's own tables."""
 
 import csv
-import json
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -9,6 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+
+from imm.cli.figures import json_text
 
 if TYPE_CHECKING:
     from imm.tabular.fitting import Outcome
@@ -76,7 +77,7 @@ def fit(
         outcome = fit(request, progress)
         _write(outcome, out)
     if as_json:
-        typer.echo(json.dumps(outcome.record, indent=1, ensure_ascii=False))
+        typer.echo(json_text(outcome.record))
         return
     console = Console()
     console.print(_table(outcome.record))
@@ -128,8 +129,7 @@ def _write(outcome: "Outcome", out: Path) -> None:
     with whole_folder(out, replaces=RECORD) as folder:
         outcome.saved.save(folder)
         write_fit_page(outcome.record, folder / PAGE, out)
-        text = json.dumps(outcome.record, indent=1, ensure_ascii=False)
-        (folder / RECORD).write_text(text + "\n", encoding="utf-8")
+        (folder / RECORD).write_text(json_text(outcome.record) + "\n", encoding="utf-8")
 
 
 def _table(record: dict[str, Any]) -> Table:

@@ -52,7 +52,7 @@ def minimise(
             # The minimum of the parabola through what is known, but neither too near nor too far.
             parabola = -0.5 * slope * length**2 / (new_value - value - slope * length)
             length = min(max(parabola, 0.1 * length), 0.5 * length)
-            if length < 1e-10:
+            if not length >= 1e-10:  # too short, or no number, as the objective's value is none
                 return x
         change = new_gradient - gradient
         curvature = float(step @ change)

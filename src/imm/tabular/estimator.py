@@ -224,7 +224,7 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
             own = self.feature_names_in_[self.short_features_]
             short = take(short, column_numbers(own, short, names, len(names)))
         values = np.asarray(short, dtype=np.float64)
-        if values.ndim != 2 or values.shape[1] != width:
+        if values.ndim != 2 or values.shape[1] != width or not len(values):
             raise ValueError(f"short must be a table with the {width} short columns, got shape {values.shape}")
         if X is not None:
             rows = validate_data(self, X, dtype=np.float64, reset=False)

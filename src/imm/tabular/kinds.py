@@ -133,7 +133,9 @@ def _date_formats(present: pl.Series) -> list[str]:
 
 
 def _parse_times(text: pl.Series, form: str) -> pl.Series:
-    return text.str.strptime(pl.Datetime("us"), form, strict=False)
+    """Null where a text is no such date; a year of two digits is none, as nobody knows which it is."""
+    parsed = text.str.strptime(pl.Datetime("us"), form, strict=False)
+    return parsed.set((parsed.dt.year() < 1000).fill_null(False), None)
 
 
 def _parse_numbers(frame: Frame, values: pl.Series) -> pl.Series:
@@ -145,7 +147,7 @@ def _parse_numbers(frame: Frame, values: pl.Series) -> pl.Series:
         form, instead = COMMAS[frame.separator]
         plain = values.set(~values.str.contains(form), None).str.replace_all(",", instead, literal=True)
         parsed = parsed.fill_null(plain.cast(pl.Float64, strict=False))
-    return parsed
+    return parsed.fill_nan(None)
 
 
 def as_numbers(frame: Frame, name: str) -> pl.Series:

@@ -120,7 +120,7 @@ def written(frame: Frame, name: str) -> pl.Series:
     """Labels as text; numbers all in one way, so that 1 and 1.0 are the same."""
     values = frame.columns[name]
     if values.dtype == pl.String:
-        numbers = values.cast(pl.Float64, strict=False)
+        numbers = values.cast(pl.Float64, strict=False).fill_nan(None)
         if not numbers.null_count():
             values = numbers
     return as_text(values)

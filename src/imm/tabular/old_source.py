@@ -116,8 +116,14 @@ class OldOnnx:
         return probabilities(answer, len(x), named, np.array(label.classes))
 
     def save(self, folder: Path) -> dict[str, Any]:
-        """A copy of the file."""
+        """A copy of the file, which must be all there is of it."""
         shutil.copyfile(self.path, folder / "old.onnx")
+        try:
+            Onnx(folder / "old.onnx")
+        except ValueError:
+            raise ValueError(
+                f"{self.path} cannot be stored with the new model: its weights are in other files; export it as one"
+            ) from None
         return {"kind": "onnx", "features": list(self.features)}
 
     def words(self) -> str:

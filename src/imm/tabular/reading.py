@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "?", ".", "-")
+MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "-nan", "NULL", "null", "None", "?", ".", "-")
 """Texts that stand for a missing value."""
 
 

@@ -119,7 +119,10 @@ def _restore(path: str | Path, record: dict[str, Any], arrays: dict[str, Any], m
     estimator.share_ = record["share"]
     estimator.restricted_model_ = estimator._source = estimator._data = None
     choice = record["choice"]
-    estimator.choice_ = None if choice is None else Choice(**{name: _array(value) for name, value in choice.items()})
+    if choice is not None:
+        tuples = {name: tuple(choice[name]) for name in ("lams", "l2s")}
+        choice = Choice(**{name: _array(value) for name, value in (choice | tuples).items()})
+    estimator.choice_ = choice
     estimator._scaling = Scaling(arrays["scaling.mean"], arrays["scaling.scale"])
     fit = {name.removeprefix("fit."): value for name, value in arrays.items() if name.startswith("fit.")}
     estimator._trained = engine.restore(fit, len(estimator._scaling.mean), task.n_classes)

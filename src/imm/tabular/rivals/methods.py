@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from imm.tabular.choosing import LAMS
+from imm.tabular.restricted import Known
 from imm.tabular.rivals.around import Added, AsFeature, Noised
 from imm.tabular.rivals.table import Table
 from imm.tabular.rows import Array
@@ -78,8 +79,8 @@ def noising(rows: Table, setup: Setup) -> Predictor:
 
 def label_smoothing(rows: Table, setup: Setup) -> Predictor:
     """A label is, with probability ``λ/(1+λ)``, any class alike, or the mean of a regression; in expectation."""
-    uniform = np.full_like(rows.old, 1 / rows.old.shape[1] if setup.task.n_classes else rows.y.mean())
-    return trained(replace(rows, old=uniform), "full-only", _noised(setup), LAMS)
+    uniform = np.full(rows.old.shape[1], 1 / rows.old.shape[1] if setup.task.n_classes else rows.y.mean())
+    return trained(rows, "full-only", _noised(setup), LAMS, instead=uniform)
 
 
 def offset(rows: Table, setup: Setup) -> Predictor:
@@ -152,7 +153,13 @@ def _added(rows: Table, setup: Setup, pulls: tuple[float, ...]) -> Predictor:
 
 
 def trained(
-    rows: Table, begins: str, setup: Setup, strengths: tuple[float, ...], matching: bool = True, mixed: bool = False
+    rows: Table,
+    begins: str,
+    setup: Setup,
+    strengths: tuple[float, ...],
+    matching: bool = True,
+    mixed: bool = False,
+    instead: Array | None = None,
 ) -> Predictor:
     """A strength and the penalty chosen, then trained on all rows.
 
@@ -163,8 +170,11 @@ def trained(
         strengths: candidates.
         matching: whether contexts must be looked up.
         mixed: whether the old model's prediction is mixed in.
+        instead: what is matched at every row instead of the old model's word, ``[classes]``.
     """
     data = rows.data()
+    if instead is not None:
+        data = replace(data, old=Known(np.tile(instead, (len(data.x), 1))))
     strength, choice = setup.choose(data, None, strengths, matching, rows.known.setdefault(begins, {}))
     share = setup.choose_share(data, choice.l2, choice.lam) if mixed else 0.0
     scaling, fit, _ = setup.train(data, choice.l2, strength, matching)

@@ -5,6 +5,8 @@
 * ``rows``: the whole next-word distribution of 1,000 different contexts that occur in the validation text, against the
   ``kenlm`` package, which scores one word after the other. That is timed on a few contexts and scaled to 1,000. Both
   answer from the same model: kenlm reads the ARPA file that we wrote.
+* ``file``: from the Penn Treebank's file to a model in KenLM's convention, against its ``lmplz`` where that is
+  installed.
 * ``text``: a drawn text of 50 million tokens, from the file to the model; see :mod:`benchmarks.large_text`.
 
 Without the Penn Treebank (IMM_DATA) a drawn stream of the same length stands in. One thread. What needs a package that
@@ -14,6 +16,7 @@ is not installed (``pip install '.[bench]'``), and ``lmplz``, is left out, with 
 import importlib.util
 import shutil
 import statistics
+import subprocess
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -27,13 +30,16 @@ from benchmarks import large_text, printing
 from benchmarks.problem import tokens as drawn
 from benchmarks.speed import seconds
 from imm.language import Vocabulary, data_file, encode, fit_ngram
+from imm.language.data import data_folder
 from imm.targets.arpa import write_arpa
-from imm.targets.ngram import Ngram
+from imm.targets.ngram import Ngram, save
 
 BOUNDS = {
     "fit_nltk_over_ours": 200.0,
     "rows_order2_kenlm_over_ours": 300.0,
     "rows_order3_kenlm_over_ours": 100.0,
+    "file_order2_lmplz_over_ours": 1.2,
+    "file_order3_lmplz_over_ours": 1.2,
 }
 """Figures that must be at least this."""
 
@@ -135,14 +141,29 @@ def kenlm_rows(model: Ngram, words: list[str], short: Tokens) -> float:
     return took
 
 
+def from_file(order: int, progress: Progress) -> dict[str, float]:
+    """From text to a model, in a folder; theirs is an ARPA file."""
+    path, name = data_file("ptb/ptb.train.txt"), f"file_order{order}"
+    with tempfile.TemporaryDirectory() as folder:
+        progress(f"file: order {order}, ours")
+        ours = median(lambda: save(fit_ngram(path, order, "sentence"), Path(folder) / "ours"), rounds=5)
+        progress(f"file: order {order}, lmplz")
+        command = ["lmplz", "-o", str(order), "--text", str(path), "--arpa", str(Path(folder) / "theirs.arpa")]
+        theirs = median(lambda: subprocess.run(command, check=True, capture_output=True), rounds=5)
+    return {f"{name}_ms": 1e3 * ours, f"{name}_lmplz_ms": 1e3 * theirs, f"{name}_lmplz_over_ours": theirs / ours}
+
+
 def measure(progress: Progress, say: Progress, millions: int) -> dict[str, float]:
     torch.set_num_threads(1)
     words, train, valid = corpus(say)
     figures = fit(words, train, progress, say)
     for order in (2, 3):
         figures |= rows(words, train, valid, order, progress, say)
-    if shutil.which("lmplz") is None:
-        say("lmplz is not installed: text to model is not compared")
+    if shutil.which("lmplz") is None or not (data_folder() / "ptb").is_dir():
+        say("lmplz is not installed, or the Penn Treebank is not there: file to model is not compared")
+    else:
+        for order in (2, 3):
+            figures |= from_file(order, progress)
     if millions:
         progress(f"text of {millions} million tokens")
         figures |= large_text.measure(millions, 2)

@@ -5,8 +5,8 @@ so narrow (``--width``) that what is as large as the vocabulary weighs most.
 
 * ``step``: an optimizer step of ``IMMTrainer`` over one of the plain ``Trainer``. They take turns; a figure is the
   median over rounds.
-* ``peak``: the highest memory of a process while it trains, above what it had before, in MB, and over that of the plain
-  trainer. The table of running means (``table_mb``, 64 here) is within it.
+* ``peak``: the highest memory of a process above what it had before the model was made, in MB, and over that of the
+  plain trainer. The table of running means (``table_mb``, 64 here) is within it.
 """
 
 import argparse
@@ -125,13 +125,12 @@ def steps(model: str, width: int, rounds: int, progress: Any) -> dict[str, float
 
 
 def peak(model: str, kind: str, width: int) -> float:
-    """MB at most while it trains, in this process, above what there was before."""
+    """MB at most while it is made and trains, in this process, above what there was before."""
     with tempfile.TemporaryDirectory() as folder:
-        made = trainer(model, kind, width, 2, folder)  # in the second there are moments too
         gc.collect()
         before = resident("VmRSS")
         Path("/proc/self/clear_refs").write_text("5")
-        made.train()
+        trainer(model, kind, width, 2, folder).train()  # in the second step there are moments too
         return (resident("VmHWM") - before) / 1e6
 
 

@@ -196,6 +196,8 @@ def test_cost_of_tables():
         f"{figures['exact_over_neighbors_10000']:.0f}",
         f"{figures['neighbors_10000_gap']:.4f}",
         ", ".join(f"{figures[f'lightgbm_imm_over_plain_{n}']:.1f}" for n in (300, 3000)),
+        ", ".join(f"{figures[f'million_{lam}_s']:.0f}" for lam in ("given", "auto")),
+        ", ".join(f"{figures[f'million_{lam}_gb']:.1f}" for lam in ("given", "auto")),
     ]
 
 

@@ -171,6 +171,8 @@ def _fine_tune(
     as_json: bool,
 ) -> None:
     """A model of transformers: options that only our own models have are refused."""
+    from imm.cli.progress import bar
+
     try:
         from imm.language.huggingface import load_tokenizer
         from imm.language.huggingface.fine_tuning import FineTuning, fine_tune
@@ -189,7 +191,8 @@ def _fine_tune(
         option = f"--{given[0].replace('_', '-')}"
         raise ValueError(f"{option} is for the models lstm and transformer, and has no meaning for {changes['model']}")
     files = {name: path for name, path in texts.items() if path is not None}
-    figures = fine_tune(FineTuning(**chosen), files, ngram_text, out)
+    with bar("fine-tuning") as progress:
+        figures = fine_tune(FineTuning(**chosen), files, ngram_text, out, progress)
     if as_json:
         show({"model": changes["model"], **figures, "folder": str(out)}, as_json)
     else:

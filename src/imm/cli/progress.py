@@ -34,7 +34,7 @@ def bar(label: str) -> Iterator[Report]:
     try:
         yield report
     except KeyboardInterrupt:
-        kept = f"{label}: interrupted; finished pieces are kept, and the same command continues"
+        kept = f"{label}: interrupted; what is finished is kept, and the same command continues"
         progress.console.print(kept, soft_wrap=True)
         raise
     finally:

@@ -2,18 +2,31 @@
 
 import logging
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from transformers import PrinterCallback
+from transformers import PrinterCallback, TrainerCallback
 from transformers.utils import logging as theirs
 
+Progress = Callable[[int, int], None]
+"""Is told how many steps of how many are done."""
 
-def train(trainer: Any, folder: Path) -> None:
+
+class _Telling(TrainerCallback):
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+
+    def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:  # noqa: ARG002
+        self._progress(state.global_step, state.max_steps)
+
+
+def train(trainer: Any, folder: Path, progress: Progress | None = None) -> None:
     """Trains, from the last checkpoint that is whole if there is one."""
     trainer.remove_callback(PrinterCallback)  # standard output is the command's
+    if progress is not None:
+        trainer.add_callback(_Telling(progress))
     whole = []
     for checkpoint in folder.glob("checkpoint-*"):
         if (checkpoint / "trainer_state.json").exists():  # the last file that is written

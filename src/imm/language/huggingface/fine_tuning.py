@@ -17,7 +17,7 @@ from imm.files import whole_folder, write_whole
 from imm.language.claim import claim
 from imm.language.huggingface.checks import reading_of
 from imm.language.huggingface.config import IMMConfig
-from imm.language.huggingface.continuing import quietly, train
+from imm.language.huggingface.continuing import Progress, quietly, train
 from imm.language.huggingface.loading import load_model, load_tokenizer
 from imm.language.huggingface.stream import cut, log_likelihoods
 from imm.language.huggingface.targets import fit_token_ngram, token_rows
@@ -85,7 +85,9 @@ class FineTuning:
         )
 
 
-def fine_tune(settings: FineTuning, texts: dict[str, Path], ngram_text: Path | None, out: Path) -> dict[str, float]:
+def fine_tune(
+    settings: FineTuning, texts: dict[str, Path], ngram_text: Path | None, out: Path, progress: Progress | None = None
+) -> dict[str, float]:
     """Trains and writes ``out/model``; interrupted, it continues after the last epoch that was over.
 
     Args:
@@ -93,6 +95,7 @@ def fine_tune(settings: FineTuning, texts: dict[str, Path], ngram_text: Path | N
         texts: files, UTF-8: ``train``, ``valid`` and perhaps ``test``.
         ngram_text: what the bigram is counted on; the training text if None.
         out: the run's folder.
+        progress: is told of every step.
 
     Returns:
         Perplexities per token of valid and test: of the model, of it ``before``, and of the ``bigram``.
@@ -116,7 +119,7 @@ def fine_tune(settings: FineTuning, texts: dict[str, Path], ngram_text: Path | N
         given: dict[str, Any] = {"args": args, "train_dataset": rows, "data_collator": default_data_collator}
         none = settings.method == "none"
         trainer = Trainer(model, **given) if none else IMMTrainer(model, target=bigram, **given)
-        train(trainer, out)
+        train(trainer, out, progress)
         with whole_folder(out / "model", "config.json") as new:
             model.save_pretrained(new)
             tokenizer.save_pretrained(new)

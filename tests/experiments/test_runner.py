@@ -1,5 +1,7 @@
 import json
 import os
+import signal
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -53,6 +55,28 @@ def test_interrupted_it_continues_where_it_stopped(tmp_path):
     assert CALLS == [1]
     assert [row["value"] for row in result["rows"]] == [2, 4, 6]
     assert seen == [(2, 3), (3, 3)]
+
+
+def killed_at_one(settings, piece):
+    if piece["n"] == 1:
+        time.sleep(0.5)  # what the other process did is written by then
+        os.kill(os.getpid(), signal.SIGKILL)
+    return run(settings, piece)
+
+
+def test_a_process_that_is_killed_is_told_and_what_was_done_is_kept(tmp_path):
+    with pytest.raises(ChildProcessError, match=r"a process was killed.* the same command continues"):
+        reproduce(replace(STUDY, run=killed_at_one), STUDY.settings, tmp_path, 2, silent)
+    result = reproduce(STUDY, STUDY.settings, tmp_path, 1, silent)
+    assert 1 in CALLS
+    assert 3 not in CALLS  # it was the first
+    assert [row["value"] for row in result["rows"]] == [2, 4, 6]
+
+
+def test_two_processes_give_the_same(tmp_path):
+    assert reproduce(STUDY, STUDY.settings, tmp_path, 2, silent)["rows"] == [
+        {"method": "imm", "n": n, "value": 2 * n} for n in (1, 2, 3)
+    ]
 
 
 def stop_at_one(settings, piece):

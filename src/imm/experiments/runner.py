@@ -10,6 +10,8 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -102,10 +104,20 @@ def _compute(work: Sequence["_Work"], jobs: int) -> Iterator[tuple[int, list[Row
         # spawn: a forked torch would inherit the parent's thread pool and can hang.
         threads = max(1, (os.cpu_count() or 1) // jobs)
         context = multiprocessing.get_context("spawn")
-        with _ignoring_interrupts():
-            pool = context.Pool(min(jobs, len(work)), initializer=_use_threads, initargs=(threads,))
-        with pool:
-            yield from pool.imap_unordered(_Work.do, work)
+        pool = ProcessPoolExecutor(min(jobs, len(work)), context, _use_threads, (threads,))
+        try:
+            with _ignoring_interrupts():  # processes are started as work is given out
+                given = [pool.submit(_Work.do, each) for each in work]
+            for done in as_completed(given):
+                yield done.result()
+        except BrokenProcessPool:
+            raise ChildProcessError(
+                "a process was killed, perhaps because memory ran out; the same command continues, with fewer --jobs"
+            ) from None
+        finally:
+            for process in list(pool._processes.values()):  # a piece that nobody waits for may take hours
+                process.kill()
+            pool.shutdown(cancel_futures=True)
 
 
 @contextlib.contextmanager

@@ -26,8 +26,9 @@ class TestMethod:
             parts = dict(step.loss.parts)
             if step.method.apart:
                 parts["matching"] = step.apart()
-            assert {"cross_entropy"} <= set(parts) <= {"cross_entropy", "matching", "softened"}
-            assert ("matching" in parts) == (name in MATCHING)
+            assert {"cross_entropy"} <= set(parts) <= {"cross_entropy", "matching", "reverse_kd", "softened"}
+            assert len({"matching", "reverse_kd"} & set(parts)) == (name in MATCHING)
+            assert name == "imm-sampled" or "reverse_kd" not in parts
             for part in parts.values():
                 assert part.ndim == 0
                 assert part.isfinite()

@@ -34,6 +34,15 @@ def resident(which: str) -> int:
     return 1024 * int(found[1])
 
 
+def rise(call: Callable[[], object]) -> int:
+    """How far the resident size is at most, while ``call`` runs, above what it was just before, in bytes."""
+    gc.collect()
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")
+    call()
+    return resident("VmHWM") - before
+
+
 def peak(method: str, n_contexts: int) -> int:
     """Bytes that one gradient of the IMM risk takes, by ``sampled`` or by ``autograd`` through all contexts."""
     torch.manual_seed(0)
@@ -54,10 +63,7 @@ def peak(method: str, n_contexts: int) -> int:
     step(1)  # gradients are there, libraries have their work space
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
-    before = resident("VmRSS")
-    Path("/proc/self/clear_refs").write_text("5")
-    step(n_contexts)
-    return resident("VmHWM") - before
+    return rise(lambda: step(n_contexts))
 
 
 def peak_in_new_process(method: str, n_contexts: int) -> int:

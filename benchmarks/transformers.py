@@ -10,14 +10,12 @@ so narrow (``--width``) that what is as large as the vocabulary weighs most.
 """
 
 import argparse
-import gc
 import os
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -25,7 +23,7 @@ import transformers
 from rich.console import Console
 
 from benchmarks import printing
-from benchmarks.memory import resident
+from benchmarks.memory import rise
 from imm.language.huggingface import IMMConfig, IMMTrainer
 from imm.targets import Ngram
 
@@ -127,11 +125,8 @@ def steps(model: str, width: int, rounds: int, progress: Any) -> dict[str, float
 def peak(model: str, kind: str, width: int) -> float:
     """MB at most while it is made and trains, in this process, above what there was before."""
     with tempfile.TemporaryDirectory() as folder:
-        gc.collect()
-        before = resident("VmRSS")
-        Path("/proc/self/clear_refs").write_text("5")
-        trainer(model, kind, width, 2, folder).train()  # in the second step there are moments too
-        return (resident("VmHWM") - before) / 1e6
+        # in the second step there are moments too
+        return rise(lambda: trainer(model, kind, width, 2, folder).train()) / 1e6
 
 
 def peaks(model: str, width: int, progress: Any) -> dict[str, float]:

@@ -7,6 +7,7 @@ The second kind carries the gradient of λ · IMM, one context at a time: P̂ ti
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 
-from imm.tabular.linear import Linear, LinearFit
+from imm.tabular.linear import Linear, LinearFit, Logistic, Ridge
 from imm.tabular.problem import Problem
 
 Array = NDArray[Any]
@@ -274,11 +275,16 @@ class Growing:
         problem = problem if problem.n_classes else _divided(problem, self.scale)
         self.engine, self.problem, self.seed = engine, problem, seed
         self._columns = _old_columns(problem)
-        if len(self._columns):
-            everywhere = np.ones(len(self._columns), dtype=bool)
-            self._linear = Linear().prepare(replace(problem, x=problem.x[:, self._columns], short=everywhere))
-        if len(self._columns) and not problem.n_old:
-            self._like_old = self._linear.solve(FAITHFUL, FAITHFUL)
+
+    @cached_property
+    def _linear(self) -> Logistic | Ridge:
+        """The same problem for what is linear in the old model's columns."""
+        everywhere = np.ones(len(self._columns), dtype=bool)
+        return Linear().prepare(replace(self.problem, x=self.problem.x[:, self._columns], short=everywhere))
+
+    @cached_property
+    def _like_old(self) -> LinearFit:
+        return self._linear.solve(FAITHFUL, FAITHFUL)
 
     def begin(self, l2: float, lam: float, precise: bool = True) -> Begin:
         """Where boosting begins; trees learn slowly what is linear.

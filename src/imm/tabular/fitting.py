@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -99,6 +100,9 @@ def fit(request: Request, progress: Progress) -> Outcome:
         raise ValueError(f"{new.path} has no column to learn from besides the label ({reasons or 'it has no other'})")
     source, short, seen = _old_source(request, new, label, columns)
     old = source.ask(new, label)
+    if request.keep_old:
+        with TemporaryDirectory() as trial:
+            source.save(Path(trial))  # what cannot be stored is refused before the work
     case = Case(
         columns, typed(new, columns), label.of(new), old, short, number_task(label), request.model, request.seed
     )

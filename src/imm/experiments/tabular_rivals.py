@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from imm.experiments.study import Row, Scorecard, Settings, Study
-from imm.experiments.tabular_verdicts import verdicts
+from imm.experiments.tabular_verdicts import OLDS, verdicts
 
 if TYPE_CHECKING:
     from imm.tabular.training import Setup
@@ -17,7 +17,7 @@ SETS: Settings = {
     "adult": {
         "short": ["age", "education-num", "hours-per-week"],
         "shift": "marital-status_Married-civ-spouse",
-        "sizes": [50, 100, 300, 1000],
+        "sizes": [50, 100, 300, 1000, 3000],
         "test": 5000,
         "pool": 2000,
     },
@@ -63,15 +63,14 @@ SETS: Settings = {
 def pieces(settings: Settings) -> list[Row]:
     """Each draw of each size, with all old models: what does not depend on them is trained once.
 
-    The runner begins with the last: those nearest to 100 rows, where all old models are, linear models before trees.
+    The runner begins with the last: those nearest to 100 rows, linear models before trees.
     """
     found = []
     for model, about in settings["models"].items():
         for name in about["sets"]:
             for n in settings["sizes"]:
-                olds = [old for old, here in about["olds"].items() if n in here["sizes"]]
-                if n in settings["sets"][name]["sizes"] and olds:
-                    cell = {"model": model, "data": name, "n": n, "olds": olds}
+                if n in settings["sets"][name]["sizes"]:
+                    cell = {"model": model, "data": name, "n": n}
                     found += [{**cell, "draw": draw} for draw in range(settings["runs"])]
     return sorted(found, key=lambda piece: abs(math.log(piece["n"] / 100)) + (piece["model"] != "linear"), reverse=True)
 
@@ -91,11 +90,11 @@ def run(settings: Settings, piece: Row) -> Sequence[Row]:
     rows: list[Row] = []
     shared: dict[str, Row] = {}
     known: dict[float, Any] = {}
-    for kind in piece["olds"]:
+    for kind, names in settings["models"][piece["model"]]["methods"].items():
         old, old_rows = old_model(settings, kind, made)
         table = Table(x, y, old[made.few], old_rows, {"full-only": known})
         took: dict[str, float] = {}
-        for name in settings["models"][piece["model"]]["olds"][kind]["methods"]:
+        for name in names:
             found = shared.get(name)
             if found is not None:
                 took[name] = found["seconds"]
@@ -105,7 +104,7 @@ def run(settings: Settings, piece: Row) -> Sequence[Row]:
                 took[name] = time.process_time() - begin + took.get(BEGINS.get(name, ""), 0.0)
                 found = figures(predictor.predict(x_test, old[made.test])[:, 1], y_test)
                 found |= {"seconds": took[name], "strength": predictor.strength, "share": predictor.share}
-                if name == "full-only":  # the old model has no part in it
+                if name in ("full-only", "label-smoothing"):  # the old model has no part in them
                     shared[name] = found
             rows.append({**cell, "old": kind, "method": name, "draw": piece["draw"], **found})
     return rows
@@ -147,6 +146,7 @@ def figures(p: Any, y: Any) -> Row:
 
 ALL = ["full-only", "old-only", "interpolation", "stacking", "offset", "shrinking", "reverse-kd", "noising"]
 ALL += ["label-smoothing", "imm", "imm-stacking", "pooled", "imputed"]
+OF_TREES = [name for name in ALL if name != "shrinking"]
 MAIN = [name for name in ALL if name not in ("shrinking", "noising", "label-smoothing", "imputed")]
 
 STUDY = Study(
@@ -155,27 +155,10 @@ STUDY = Study(
     settings={
         "sets": SETS,
         "sizes": [50, 100, 300, 1000, 3000],
-        # All methods and sizes with a good old model and a linear full model. The others have the main methods and no
-        # large sizes, trees one size: the whole then takes about an hour of one processor.
+        # Trees, which take most of the time, have the main methods only where the old model is not good.
         "models": {
-            "linear": {
-                "sets": list(SETS),
-                "olds": {
-                    "good": {"sizes": [50, 100, 300, 1000, 3000], "methods": ALL},
-                    "weak": {"sizes": [50, 100, 300], "methods": MAIN},
-                    "shifted": {"sizes": [50, 100, 300], "methods": MAIN},
-                    "wrong": {"sizes": [50, 100, 300], "methods": MAIN},
-                },
-            },
-            "lightgbm": {
-                "sets": list(SETS),
-                "olds": {
-                    "good": {"sizes": [100], "methods": MAIN},
-                    "weak": {"sizes": [100], "methods": MAIN},
-                    "shifted": {"sizes": [100], "methods": MAIN},
-                    "wrong": {"sizes": [100], "methods": MAIN},
-                },
-            },
+            "linear": {"sets": list(SETS), "methods": dict.fromkeys(OLDS, ALL)},
+            "lightgbm": {"sets": list(SETS), "methods": {**dict.fromkeys(OLDS, MAIN), "good": OF_TREES}},
         },
         "trees": {"n_trees": 30, "learning_rate": 0.2, "redraw_every": 15},
         "weak": 30,
@@ -184,12 +167,7 @@ STUDY = Study(
     },
     quick={
         "sizes": [50],
-        "models": {
-            "linear": {
-                "sets": ["diabetes"],
-                "olds": {"good": {"sizes": [50], "methods": ALL}, "wrong": {"sizes": [50], "methods": MAIN}},
-            }
-        },
+        "models": {"linear": {"sets": ["diabetes"], "methods": {"good": ALL, "wrong": MAIN}}},
         "runs": 4,
     },
     pieces=pieces,

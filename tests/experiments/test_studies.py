@@ -28,13 +28,11 @@ TINY = {
     "grid-strength": {**grid_strength.STUDY.quick, "epochs": [2, 3], "steps": 2, "runs": 2, "size": 4},
     "grid-rivals": {"epochs": [2, 3], "runs": 4},
     "tabular-rivals": {
+        "sizes": [50],
         "models": {
             "linear": {
                 "sets": ["diabetes"],
-                "olds": {
-                    "good": {"sizes": [50], "methods": ["full-only", "imm", "pooled"]},
-                    "wrong": {"sizes": [50], "methods": ["full-only", "offset"]},
-                },
+                "methods": {"good": ["full-only", "imm", "pooled"], "wrong": ["full-only", "offset"]},
             }
         },
         "runs": 2,

@@ -187,8 +187,8 @@ def test_a_setting_that_is_changed_after_fit_is_of_the_next_fit(tmp_path):
     np.testing.assert_array_equal(let_go.predict_proba(T.x_test), expected[1])
     assert kept.uses_old_model_
     assert not let_go.uses_old_model_
-    with pytest.raises(ValueError, match="keep_old=True cannot be saved"):
-        kept.save(tmp_path / "kept")
+    kept.save(tmp_path / "kept")
+    np.testing.assert_array_equal(load(tmp_path / "kept", restricted_model=T.old).predict_proba(T.x_test), expected[0])
     let_go.save(tmp_path / "let-go")
     np.testing.assert_array_equal(load(tmp_path / "let-go").predict_proba(T.x_test), expected[1])
     assert load(tmp_path / "let-go").n_neighbors == 32
@@ -234,7 +234,7 @@ def test_old_answers_as_a_column_are_given_again_when_predicting():
     given = IMMClassifier(short_features=[0, 1], keep_old=True).fit(t.x, t.y, restricted_proba=p)
     assert given.share_ == pytest.approx(asked.share_, rel=1e-6)
     np.testing.assert_allclose(given.predict_proba(t.x_test, at), asked.predict_proba(t.x_test), atol=1e-6)
-    with pytest.raises(ValueError, match="predictions need them at their rows too, as restricted_proba="):
+    with pytest.raises(ValueError, match="predictions need its answers at their rows, as restricted_proba="):
         given.predict(t.x_test)
     with pytest.raises(ValueError, match="restricted_proba is not needed to predict"):
         asked.predict(t.x_test, at)
@@ -315,6 +315,7 @@ def test_the_old_model_may_know_more_classes_but_not_fewer():
         ({"restricted": lambda x: np.ones((len(x), 2))}, "sums to 2"),
         ({"proba": P[:10]}, r"must be \[60\] for two classes or \[60, 2\], got shape \(10, 2\)"),
         ({"proba": P, "restricted": T.old}, "give the old model as restricted_model, or its answers to fit, not both"),
+        ({"proba": P, "restricted": T.old, "lam": 0.0}, "not both"),
         ({"lam": -1.0}, "lam must be finite and not negative, got -1.0"),
         ({"lam": "best"}, "lam must be 'auto', a number, a schedule or a callable of n, got 'best'"),
         ({"l2": "best"}, "l2 must be 'auto' or a number, got 'best'"),

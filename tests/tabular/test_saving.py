@@ -4,6 +4,8 @@ import json
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
 from torch import nn
 
 from imm.tabular import IMMClassifier, IMMRegressor, Network, load
@@ -60,17 +62,51 @@ def test_a_model_that_keeps_old_answers(tmp_path, model):
     np.testing.assert_array_equal(loaded.predict_proba(t.x_test, p[1]), saved.predict_proba(t.x_test, p[1]))
 
 
+@pytest.mark.parametrize("kind", [IMMClassifier, IMMRegressor])
+@pytest.mark.parametrize("given", ["estimator", "callable", "old data", "same data"])
+def test_a_model_that_keeps_an_old_one_is_given_it_again(tmp_path, kind, given):
+    classes = 2 if kind is IMMClassifier else 0
+    t = table(1, n=40, features=40, classes=classes)
+    ask = t.old.predict_proba if classes else t.old.predict
+    old = {"estimator": t.old, "callable": ask, "old data": (t.x[:, :2], t.y), "same data": None}[given]
+    saved = kind(short_features=t.short, restricted_model=old, keep_old=True).fit(t.x, t.y)
+    saved.save(tmp_path / "model")
+    expected = saved.predict(t.x_test)
+    loaded = load(tmp_path / "model", restricted_model=saved.restricted_model_)
+    assert loaded.uses_old_model_
+    np.testing.assert_array_equal(loaded.predict(t.x_test), expected)
+    alone = load(tmp_path / "model")
+    if given in ("estimator", "callable"):
+        again = clone(loaded).fit(t.x, t.y)
+        np.testing.assert_array_equal(again.predict(t.x_test), expected)
+        np.testing.assert_array_equal(alone.predict(t.x_test, ask(t.x_test[:, :2])), expected)
+    with pytest.raises(ValueError, match="there is no old model to ask: predictions need its answers"):
+        alone.predict(t.x_test)
+
+
+def test_only_a_model_that_asks_the_old_one_is_given_it(tmp_path):
+    t = table(n=30)
+    model = IMMClassifier(short_features=t.short, restricted_model=t.old, lam=1.0)
+    model.fit(t.x, t.y).save(tmp_path / "let-go")
+    with pytest.raises(ValueError, match="does not ask the old model, so give none"):
+        load(tmp_path / "let-go", restricted_model=t.old)
+    model.set_params(keep_old=True).fit(t.x, t.y).save(tmp_path / "kept")
+    for wrong in (LogisticRegression(), (t.x, t.y), 3):
+        with pytest.raises(TypeError, match=f"must be a fitted estimator, .* got {type(wrong).__name__}"):
+            load(tmp_path / "kept", restricted_model=wrong)
+    with pytest.raises(ValueError, match="sees 8 features, but 2 columns are short"):
+        load(tmp_path / "kept", restricted_model=LogisticRegression().fit(t.x, t.y)).predict(t.x_test)
+
+
 def test_refusals(tmp_path):
     t = table(n=30)
-    with pytest.raises(ValueError, match="keep_old=True cannot be saved: it asks the old model, which is not stored"):
-        IMMClassifier(short_features=t.short, restricted_model=t.old, lam=1.0, keep_old=True).fit(t.x, t.y).save(
-            tmp_path / "m"
-        )
     with pytest.raises(FileNotFoundError, match=r"is not a saved model: it has no model\.json"):
         load(tmp_path / "nowhere")
     IMMClassifier(Network(epochs=1), lam=0.0).fit(t.x, t.y).save(tmp_path / "m")
     with pytest.raises(ValueError, match=r"trained with a model of your own \(Network\): give it as model="):
         load(tmp_path / "m")
+    with pytest.raises(ValueError, match="was trained with Network, but model= is Linear"):
+        load(tmp_path / "m", model="linear")
     IMMClassifier(lam=0.0).fit(t.x, t.y).save(tmp_path / "m")
     with pytest.raises(ValueError, match="this model was loaded and has no training rows"):
         load(tmp_path / "m").induced_predict_proba(t.x)

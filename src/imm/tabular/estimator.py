@@ -91,6 +91,8 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
             standardize=bool(self.standardize),
             seed=int(check_random_state(self.random_state).randint(2**31 - 1)),
         )
+        if answers is not None and self.restricted_model is not None:
+            raise ValueError("give the old model as restricted_model, or its answers to fit, not both")
         lam, l2 = self._fixed_lam(float(weight.sum())), self._fixed_l2()
         source = values = None
         if lam != 0 or self.keep_old:
@@ -197,13 +199,13 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         if self._setup.keep_old and self.restricted_ == "column":
             if answers is None:
                 raise ValueError(
-                    "keep_old=True, and the old model's answers were given to fit as a column: predictions need them"
-                    f" at their rows too, as {self._answers}="
+                    "keep_old=True, and there is no old model to ask: predictions need its answers at their rows,"
+                    f" as {self._answers}="
                 )
             return task.given(answers, len(X))
         if answers is not None:
             raise ValueError(
-                f"{self._answers} is not needed to predict: give it if keep_old=True and fit was given old answers"
+                f"{self._answers} is not needed to predict: give it if keep_old=True and no old model can be asked"
             )
         return self._source.ask(X, task) if self._setup.keep_old and self._source else None
 
@@ -253,8 +255,7 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
     def save(self, path: str | Path) -> None:
         """Writes a folder with JSON and safetensors, which :func:`imm.tabular.load` reads; the old model is not in it.
 
-        Refused with ``keep_old=True``, unless old answers were given as a column: such a model asks the old one,
-        which is not stored.
+        With ``keep_old=True`` it must be given again when loading, or its answers when predicting.
         """
         check_is_fitted(self)
         save(self, path)

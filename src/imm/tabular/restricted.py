@@ -123,23 +123,32 @@ def find_source(given: Any, has_column: bool, X: Any, short: Rows, default: Any)
         default: the estimator that is fitted where old data is given.
     """
     if has_column:
-        if given is not None:
-            raise ValueError("give the old model as restricted_model, or its answers to fit, not both")
         return Source("column", None, short)
     if isinstance(given, tuple):
         if len(given) != 2:
             raise ValueError(f"old data must be (X_old, y_old), got a tuple of {len(given)}")
         return Source("old data", default.fit(_old_columns(given[0], X, short), np.asarray(given[1])), short)
-    if isinstance(given, str | Path):
-        return Source("onnx", Onnx(given), short)
     if given is None or (hasattr(given, "fit") and not is_fitted(given)):
         return Source("same data", None, short)
-    if hasattr(given, "predict"):
+    return fitted_source(given, short, ", (X_old, y_old) or None")
+
+
+def fitted_source(given: Any, short: Rows, also: str = "") -> Source:
+    """An old model that can be asked as it is.
+
+    Args:
+        given: the parameter ``restricted_model``.
+        short: the short columns.
+        also: what else the parameter might have been, for the message.
+    """
+    if isinstance(given, str | Path):
+        return Source("onnx", Onnx(given), short)
+    if hasattr(given, "predict") and is_fitted(given):
         return Source("estimator", given, short)
     if callable(given):
         return Source("callable", given, short)
     raise TypeError(
-        "restricted_model must be a fitted estimator, a callable, the path of an ONNX file, (X_old, y_old) or None,"
+        f"restricted_model must be a fitted estimator, a callable, the path of an ONNX file{also},"
         f" got {type(given).__name__}"
     )
 

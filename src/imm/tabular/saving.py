@@ -15,6 +15,7 @@ import imm
 from imm.files import whole_folder
 from imm.tabular.choosing import Choice
 from imm.tabular.engines import engine_for
+from imm.tabular.restricted import fitted_source
 from imm.tabular.tasks import Classification, Regression
 from imm.tabular.training import Scaling, Setup
 
@@ -28,8 +29,6 @@ SETTINGS = ("lam", "l2", "n_neighbors", "alpha", "standardize", "keep_old")
 def save(estimator: Any, path: str | Path) -> None:
     """Writes a fitted estimator to a folder. The old model is not in it."""
     setup = estimator._setup
-    if setup.keep_old and estimator.restricted_ != "column":
-        raise ValueError("a model with keep_old=True cannot be saved: it asks the old model, which is not stored")
     task = setup.task
     names = getattr(estimator, "feature_names_in_", None)
     choice = estimator.choice_
@@ -59,7 +58,7 @@ def save(estimator: Any, path: str | Path) -> None:
         save_file({name: np.ascontiguousarray(value) for name, value in arrays.items()}, folder / ARRAYS)
 
 
-def load(path: str | Path, model: Any = None) -> Any:
+def load(path: str | Path, model: Any = None, restricted_model: Any = None) -> Any:
     """A saved estimator, ready to predict.
 
     It has no training rows: ``induced_predict_proba`` needs rows to average over, and ``diagnostic`` cannot be had.
@@ -67,10 +66,23 @@ def load(path: str | Path, model: Any = None) -> Any:
     Args:
         path: the folder.
         model: the engine or factory of modules the model was trained with, if it was not one of the names.
+        restricted_model: for a model with ``keep_old=True`` the old model, which is not in the folder: a fitted
+            estimator, a callable or the path of an ONNX file. Without it predictions need its answers, as
+            ``restricted_proba=`` or ``restricted_pred=``.
     """
     record, arrays = _read(Path(path))
     with whole(Path(path)):
-        return _restore(path, record, arrays, model)
+        estimator = _restore(path, record, arrays, model)
+        keep_old = estimator._setup.keep_old
+    if keep_old:
+        estimator.restricted_ = "column"
+    if restricted_model is not None:
+        if not keep_old:
+            raise ValueError(f"{path} was fitted without keep_old=True: it does not ask the old model, so give none")
+        estimator._source = fitted_source(restricted_model, estimator.short_features_)
+        estimator.restricted_ = estimator._source.kind
+        estimator.restricted_model, estimator.restricted_model_ = restricted_model, estimator._source.model
+    return estimator
 
 
 @contextmanager
@@ -105,6 +117,8 @@ def _restore(path: str | Path, record: dict[str, Any], arrays: dict[str, Any], m
     short = np.zeros(record["n_features"], dtype=bool)
     short[estimator.short_features_] = True
     engine = engine_for(model)
+    if type(engine).__name__ != record["engine"]:
+        raise ValueError(f"{path} was trained with {record['engine']}, but model= is {type(engine).__name__}")
     estimator._setup = Setup(
         task,
         engine,

@@ -59,6 +59,7 @@ def test_the_best_strength_and_restart_are_chosen_on_valid_and_reported_on_test(
     assert (test["value"], test["mean_of_restarts"], test["runs"]) == (95.0, 92.5, 2)
     assert test["deviation"] == pytest.approx(5 / 2**0.5)
     assert (test["strength"], test["tries"]) == (0.2, 2)
+    assert (test["restarts"], test["tried"]) == ([90.0, 95.0], {"0.2": 90.0, "1.0": 1.0})
 
 
 def test_every_method_is_tried_at_all_strengths_and_restarted_at_the_best():

@@ -35,8 +35,9 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
         cells.setdefault((row["task"], row["method"], row["model"]), {})[row["restart"]] = row["value"]
     summary = []
     for (task, method, model), mine in cells.items():
-        values = list(mine.values())
+        values = [mine[restart] for restart in sorted(mine)]
         cell: Row = {"task": task, "method": method, "model": model, "mean": float(np.mean(values)), "runs": len(mine)}
+        cell["restarts"] = values
         alone = cells[task, "none", model]
         gains = [value - alone[restart] for restart, value in mine.items()]
         if method != "none":

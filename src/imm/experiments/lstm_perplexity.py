@@ -49,10 +49,11 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
         for split, chosen in best.items():
             values = [row[split]["value"] for row in mine.values()]
             cell = {key: chosen[key] for key in ("split", "method", "width", "value")}
-            cell |= {"mean_of_restarts": float(np.mean(values)), "runs": len(values)}
+            cell |= {"mean_of_restarts": float(np.mean(values)), "runs": len(values), "restarts": values}
             if len(values) > 1:
                 cell["deviation"] = float(np.std(values, ddof=1))
-            summary.append({**cell, "strength": chosen["strength"], "tries": len(tries)})
+            cell |= {"strength": chosen["strength"], "tries": len(tries)}
+            summary.append(cell | {"tried": {str(each): runs[0][split]["value"] for each, runs in tries.items()}})
     return sorted(summary, key=lambda row: row["split"] != "valid")
 
 

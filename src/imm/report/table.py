@@ -13,7 +13,7 @@ BESIDE = (
 )
 """Figures that have a column of their own."""
 
-FIGURES = ("mean", "p10", "p90", "runs", "value", *BESIDE)
+FIGURES = ("mean", "p10", "p90", "runs", "value", "restarts", "tried", *BESIDE)
 """The keys of a row that are figures; the others name its cell."""
 
 

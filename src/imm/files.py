@@ -1,15 +1,22 @@
 """Files and folders that appear whole or not at all."""
 
+import hashlib
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 UNFINISHED = ".unfinished"
 """How the names of files and folders end while they are written."""
+
+
+def digest(*parts: Any) -> str:
+    """A short name for what decides the content of a file or folder; of JSON values."""
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -98,3 +105,8 @@ def check_writable(path: Path) -> None:
         tempfile.TemporaryFile(dir=near).close()
     except OSError as error:
         raise OSError(f"{path} cannot be written, {near} takes no file: {error.strerror}; name another place") from None
+
+
+def first_line(error: Exception) -> str:
+    """Of what a library says of a file, for a message of one line."""
+    return str(error).strip().partition("\n")[0]

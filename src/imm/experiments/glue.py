@@ -16,6 +16,7 @@ from transformers import (
 from imm.experiments import glue_rows, kept_runs
 from imm.experiments.glue_words import bigram, model_folder, with_head
 from imm.experiments.study import Row, Settings
+from imm.files import digest
 from imm.language.huggingface import (
     IMMConfig,
     IMMTrainer,
@@ -48,7 +49,7 @@ def fine_tune(settings: Settings, piece: Row, kept: Path) -> dict[str, Any]:
     chosen = {name: settings[name] for name in (*SHARED, *OF_METHOD[piece["method"]])}
     chosen["rows"] = settings["rows"][piece["task"]]
     seed = settings["seed"] + piece["restart"]
-    folder = kept / f"glue-{kept_runs.digest(piece['task'], piece['method'], seed, chosen)}"
+    folder = kept / f"glue-{digest(piece['task'], piece['method'], seed, chosen)}"
     found = kept_runs.finished(folder)
     if found is None:
         with kept_runs.quietly():

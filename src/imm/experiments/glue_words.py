@@ -13,7 +13,7 @@ from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling, 
 from imm.experiments import kept_runs
 from imm.experiments.bert_glue import MINILM
 from imm.experiments.study import Settings
-from imm.files import whole_folder
+from imm.files import digest, whole_folder
 from imm.language.data import data_file
 from imm.language.huggingface import fit_token_ngram, load_model, load_tokenizer, masked_loss, model_words
 from imm.targets import Ngram
@@ -50,7 +50,7 @@ def wiki_lines(split: str, unk: str) -> Iterator[str]:
 @lru_cache(maxsize=1)
 def bigram(name: str, lines: int | None, kept: Path) -> Ngram:
     """Kneser-Ney over the model's own tokens, of the first ``lines`` paragraphs of WikiText-2 (all if None)."""
-    folder = kept / f"bigram-{kept_runs.digest(name, lines)}"
+    folder = kept / f"bigram-{digest(name, lines)}"
     if not folder.exists():
         where = model_folder(name)
         tokenizer = load_tokenizer(where)
@@ -70,7 +70,7 @@ def with_head(settings: Settings, kept: Path) -> str:
     with this encoder and this head.
     """
     where, chosen = model_folder(settings["model"]), settings["head"]
-    folder = kept / f"head-{kept_runs.digest(settings['model'], chosen)}"
+    folder = kept / f"head-{digest(settings['model'], chosen)}"
     if kept_runs.finished(folder):
         return str(folder / "model")
     set_seed(chosen["seed"])

@@ -1,6 +1,5 @@
 """Hugging Face training runs that are kept: they continue after an interruption, and are done once."""
 
-import hashlib
 import json
 import shutil
 from collections.abc import Callable, Mapping
@@ -9,15 +8,10 @@ from typing import Any
 
 import torch
 
-from imm.files import write_whole
+from imm.files import digest, write_whole
 from imm.language.huggingface.continuing import quietly, train
 
-__all__ = ["Steady", "common", "digest", "finish", "finished", "quietly", "train"]
-
-
-def digest(*parts: Any) -> str:
-    """A short name for what decides a run."""
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+__all__ = ["Steady", "common", "finish", "finished", "quietly", "train"]
 
 
 def finished(folder: Path) -> dict[str, Any] | None:

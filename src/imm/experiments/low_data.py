@@ -15,7 +15,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast, T
 from imm.baselines import reverse_kd
 from imm.experiments import kept_runs
 from imm.experiments.study import Row, Settings
-from imm.files import write_whole
+from imm.files import digest, write_whole
 from imm.language.data import data_file
 from imm.language.huggingface import IMMConfig, IMMTrainer, cut, fit_token_ngram, log_likelihoods
 from imm.targets import Ngram, Target
@@ -72,7 +72,7 @@ def train(settings: Settings, piece: Row, kept: Path) -> dict[str, Any]:
     seed, epochs = settings["seed"] + piece["restart"], settings["epochs"][str(piece["fraction"])]
     chosen = {name: settings[name] for name in (*SHARED, *OF_METHOD[piece["method"]])} | {"epochs": epochs}
     which = [piece[name] for name in ("method", "fraction", "strength")]
-    folder = kept / f"low-data-{kept_runs.digest(which, seed, chosen)}"
+    folder = kept / f"low-data-{digest(which, seed, chosen)}"
     found = kept_runs.finished(folder)
     if found is None:
         text = words(settings["tokens"], settings["judged"], kept)
@@ -177,7 +177,7 @@ def _lines(split: str) -> list[str]:
 
 
 def _tokenizer(n_tokens: int, kept: Path) -> Any:
-    path = kept / f"bpe-{kept_runs.digest(n_tokens)}.json"
+    path = kept / f"bpe-{digest(n_tokens)}.json"
     if not path.exists():
         made = Tokenizer(models.BPE())
         made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=True)

@@ -1,13 +1,12 @@
 """The engine of the language studies: one training run on a part of the Penn Treebank, and its figures."""
 
-import hashlib
-import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from imm.experiments.study import Row, Settings
+from imm.files import digest
 
 if TYPE_CHECKING:
     from imm.language import Texts
@@ -96,7 +95,7 @@ def train(settings: Settings, piece: Row, kept: Path) -> "Trained":
         "dropout": dropout,
         "seed": settings["seed"] + piece["restart"],
     }
-    training, folder = Training(**chosen), kept / _digest(chosen, text.fingerprint())
+    training, folder = Training(**chosen), kept / digest(chosen, text.fingerprint())
     return Trained(folder, text, Run(training, text, folder).train())
 
 
@@ -141,7 +140,3 @@ class Trained:
         assert self.text.test is not None
         parts = {"train": self.text.train, "valid": self.text.valid, "test": self.text.test}
         return {split: bigram.perplexity(tokens) for split, tokens in parts.items()}
-
-
-def _digest(*parts: Any) -> str:
-    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]

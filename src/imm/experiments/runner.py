@@ -1,7 +1,6 @@
 """Runs a study piece by piece, so that an interrupted one continues where it stopped."""
 
 import contextlib
-import hashlib
 import json
 import multiprocessing
 import os
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from imm.experiments.study import Row, Settings, Study
-from imm.files import write_whole
+from imm.files import digest, write_whole
 
 Progress = Callable[[int, int], None]
 """Called with how many pieces are done, and how many there are."""
@@ -51,7 +50,7 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
             return before
         raise ValueError(f"{target} was made with other settings; remove it, or name another folder with --out")
     pieces = list(study.pieces(settings))
-    paths = [folder / "pieces" / f"{_digest(wanted, piece)}.json" for piece in pieces]
+    paths = [folder / "pieces" / f"{digest(wanted, piece)}.json" for piece in pieces]
     parts = {i: part for i, path in enumerate(paths) if (part := _read(path, "rows", "seconds"))}
     progress(len(parts), len(pieces))
     # Studies name their pieces from small to large; begun with the largest, no processor is idle at the end.
@@ -90,10 +89,6 @@ def _read(path: Path, *keys: str) -> dict[str, Any] | None:
     except (FileNotFoundError, ValueError):
         return None
     return content if isinstance(content, dict) and content.keys() >= set(keys) else None
-
-
-def _digest(settings: dict[str, Any], piece: Row) -> str:
-    return hashlib.sha256(json.dumps([settings, piece], sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _compute(work: Sequence["_Work"], jobs: int) -> Iterator[tuple[int, list[Row], float]]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from imm.files import first_line
 from imm.tabular.rows import Array
 
 
@@ -32,7 +33,7 @@ class Onnx:
         try:
             self._session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
         except Exception as error:  # onnxruntime has many kinds, none of them public
-            raise ValueError(f"{path} is not an ONNX model that can be read: {_first_line(error)}") from None
+            raise ValueError(f"{path} is not an ONNX model that can be read: {first_line(error)}") from None
         self._input = self._session.get_inputs()
         width = self._input[0].shape[-1] if len(self._input) == 1 else len(self._input)
         if isinstance(width, int):
@@ -51,7 +52,7 @@ class Onnx:
         try:
             found = self._session.run(None, feed)[-1]
         except Exception as error:  # as above
-            reason = f"{_first_line(error)}; may the number of rows vary, as it was exported?"
+            reason = f"{first_line(error)}; may the number of rows vary, as it was exported?"
             raise ValueError(f"{self._path} does not answer for {len(x)} rows at once: {reason}") from None
         if isinstance(found, list) and found and isinstance(found[0], dict):
             own = list(found[0])
@@ -70,7 +71,3 @@ def _cast(x: Array, kind: str) -> Array:
             raise ValueError(f"the ONNX model takes whole numbers only, got {x[other][0]:g}")
     cast: Array = x.astype(known[kind])
     return cast
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
+from imm.files import first_line
+
 MISSING = ("", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NAN", "-nan", "NULL", "null", "None", "?", ".", "-")
 """Texts that stand for a missing value."""
 
@@ -74,7 +76,7 @@ def _parquet(path: Path, content: bytes) -> Frame:
     try:
         found = pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, OSError) as error:
-        raise ValueError(f"{path} is not a readable Parquet file: {_first_line(error)}") from None
+        raise ValueError(f"{path} is not a readable Parquet file: {first_line(error)}") from None
     return Frame(path, found.select(_plain(path, column) for column in found))
 
 
@@ -184,7 +186,3 @@ def _check_even(path: Path, text: str, separator: str, width: int) -> None:
     for line, record in _records(path, text, separator):
         if len(record) != width:
             raise ValueError(f"line {line} of {path} has {len(record)} fields, but the header has {width}")
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0]

@@ -250,7 +250,8 @@ OLD = people(200, 1).select("age", "home", "y")
         (NEW, OLD, ["--old-score", "score"], "give one of --old-data and --old-score, not 2"),
         (NEW, None, ["--old-score", "income", "--positive", "yes"], "the old score 'income' is missing in line 2 of"),
         (NEW, None, ["--old-score", "age"], "must be a probability, 0 to 1, but line 2 of"),
-        (NEW, None, ["--old-score", "points"], "has no column 'points' (--old-score)"),
+        (NEW, None, ["--old-score", "points"], "has no column 'points' (the old score)"),
+        (NEW, None, ["--old-score", "score", "--old-features", "age,age"], "--old-features names a column twice: age"),
         (NEW, None, ["--old-score", "y"], "--old-score names the label 'y'"),
         (NEW, None, ["--old-score", "score", "--old-features", "agee"], "has no column 'agee' (--old-features)"),
         (NEW, None, ["--old-score", "score", "--old-features", 'age, "a, b"'], "has no column 'a, b' (--old-features)"),
@@ -353,6 +354,15 @@ def test_new_rows_among_the_old_ones_and_labels_of_their_own_are_said(tmp_path, 
     record = fit_json("new.csv", "--label", "y", "--old-data", "old.csv")
     assert record["notes"][0].startswith("60 of the 60 new rows stand in old.csv too: the old model has seen")
     assert record["old"].endswith("fitted on 260 rows of old.csv, 20 with other labels left out")
+
+
+def test_a_shared_column_that_the_old_rows_cannot_use_is_said(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    people(60, 0).write_csv("new.csv")
+    people(200, 1).select("home", "y", age=pl.lit("unknown")).write_csv("old.csv")
+    record = fit_json("new.csv", "--label", "y", "--old-data", "old.csv")
+    assert record["short"] == ["home"]
+    assert "age: the old model does not see it (old.csv: 'unknown' in every row)" in record["notes"]
 
 
 @pytest.mark.parametrize("regression", [False, True])

@@ -44,6 +44,8 @@ def encoded(train, test=None):
         ([f"2024-{1 + i % 12:02}-05" for i in range(N)], "date"),
         ([f"{1 + i % 28}.{1 + i % 12}.2023" for i in range(N)], "date"),
         ([f"2024-01-{1 + i % 28:02}T10:{i:02}:00Z" for i in range(N)], "date"),
+        ([f"2024-01-{1 + i % 28:02}T10:{i:02}:00+0{i % 2}:00" for i in range(N)], "date"),
+        ([f"2024-01-{1 + i % 28:02} 10:{i:02}:00.25 -0500" for i in range(N)], "date"),
         ([None] * N, "left out"),
         (["x"] * N, "left out"),
         ([f"name {i}" for i in range(N)], "left out"),

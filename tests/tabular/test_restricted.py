@@ -1,5 +1,9 @@
 """Every way in which the old model comes, and what is said when it cannot be used."""
 
+import pickle
+import re
+import warnings
+
 import numpy as np
 import pytest
 from sklearn import config_context
@@ -113,6 +117,49 @@ def test_names_are_used_where_there_are_names():
     assert np.isfinite(kept.predict_proba(frame)).all()
 
 
+@pytest.mark.parametrize("short", [["c0", "c1"], ["c1", "c0"]])
+def test_an_old_model_with_names_has_an_order_of_its_own(short, tmp_path):
+    """Whatever the order of the short features, with names or without, when loaded, and for the induced model."""
+    pandas = pytest.importorskip("pandas")
+    frame, test = (pandas.DataFrame(x, columns=[f"c{i}" for i in range(8)]) for x in (T.x, T.x_test))
+    named = pandas.DataFrame(T.plenty[0] * [1, 3], columns=["c0", "c1"])
+    old = LogisticRegression().fit(named[["c1", "c0"]], T.plenty[1])
+    twin = LogisticRegression().fit(named.to_numpy(), T.plenty[1])
+    model = fitted(old, frame, short=short, keep_old=True)
+    expected = fitted(twin, keep_old=True)
+    model.save(tmp_path / "model")
+    for each in (model, load(tmp_path / "model", restricted_model=old)):
+        np.testing.assert_allclose(each.predict_proba(test), expected.predict_proba(T.x_test), atol=1e-6)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "X does not have valid feature names")
+            np.testing.assert_allclose(each.predict_proba(T.x_test), expected.predict_proba(T.x_test), atol=1e-6)
+        induced = each.induced_predict_proba(test[:5][["c1", "c0"]], frame)
+        np.testing.assert_allclose(induced, expected.induced_predict_proba(T.x_test[:5, :2], T.x), atol=1e-6)
+    induced = model.induced_predict_proba(test[:5][["c1", "c0"]])
+    np.testing.assert_allclose(induced, expected.induced_predict_proba(T.x_test[:5, :2]), atol=1e-6)
+
+
+def test_the_induced_model_of_an_old_one_that_needs_names():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(T.x, columns=[f"c{i}" for i in range(8)])
+    model = fitted(lambda short: 0.2 + 0.5 * (short.c0 > 0), frame, short=["c0", "c1"], keep_old=True)
+    short = frame[["c0", "c1"]]
+    np.testing.assert_allclose(model.induced_predict_proba(short, frame), model.induced_predict_proba(short), rtol=1e-9)
+
+
+@pytest.mark.parametrize("short", [["c0", "c1"], ["c2"], ["c2", "c3", "c4"]])
+def test_an_old_model_of_other_columns_is_refused(short, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame(T.x, columns=[f"c{i}" for i in range(8)])
+    old = LogisticRegression().fit(frame[["c2", "c3"]], T.y)
+    message = rf"the restricted model sees \['c2', 'c3'\], but the short columns are {re.escape(str(short))}"
+    with pytest.raises(ValueError, match=message):
+        fitted(old, frame, short=short)
+    fitted(lambda short: np.full(len(short), 0.5), frame, short=short, keep_old=True).save(tmp_path / "model")
+    with pytest.raises(ValueError, match=message):
+        load(tmp_path / "model", restricted_model=old)
+
+
 def test_polars_tables():
     polars = pytest.importorskip("polars")
     frame = polars.DataFrame(T.x, schema=[f"c{i}" for i in range(8)])
@@ -130,6 +177,8 @@ def test_onnx(tmp_path):
         path.write_bytes(skl2onnx.to_onnx(T.old, T.x[:1, :2].astype(np.float32), options=options).SerializeToString())
         model = fitted(str(path))
         assert model.restricted_ == "onnx"
+        again = pickle.loads(pickle.dumps(model))
+        np.testing.assert_array_equal(again.predict_proba(T.x_test), model.predict_proba(T.x_test))
         np.testing.assert_allclose(model.coef_, REFERENCE.coef_, atol=1e-4)
 
 
@@ -332,5 +381,10 @@ def test_bad_input_is_one_line(settings, message):
 def test_other_things_are_refused():
     with pytest.raises(TypeError, match=r"restricted_model must be a fitted estimator, .* got int"):
         fitted(3)
+    with pytest.raises(TypeError, match="got the class LogisticRegression"):
+        fitted(LogisticRegression)
+    values = table(n=30, classes=0)
+    with pytest.raises(TypeError, match="must predict values; LogisticRegression predicts classes"):
+        IMMRegressor(short_features=[0, 1], restricted_model=T.old).fit(values.x, values.y)
     with pytest.raises(TypeError, match="must have predict_proba; LinearRegression has not"):
         fitted(LinearRegression().fit(*T.plenty))

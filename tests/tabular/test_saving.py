@@ -91,11 +91,46 @@ def test_only_a_model_that_asks_the_old_one_is_given_it(tmp_path):
     with pytest.raises(ValueError, match="does not ask the old model, so give none"):
         load(tmp_path / "let-go", restricted_model=t.old)
     model.set_params(keep_old=True).fit(t.x, t.y).save(tmp_path / "kept")
-    for wrong in (LogisticRegression(), (t.x, t.y), 3):
-        with pytest.raises(TypeError, match=f"must be a fitted estimator, .* got {type(wrong).__name__}"):
+    wrongs = {"LogisticRegression, which is not fitted": LogisticRegression(), "tuple": (t.x, t.y), "int": 3}
+    wrongs["the class LogisticRegression"] = LogisticRegression
+    for what, wrong in wrongs.items():
+        with pytest.raises(TypeError, match=f"must be a fitted estimator, .* got {what}$"):
             load(tmp_path / "kept", restricted_model=wrong)
     with pytest.raises(ValueError, match="sees 8 features, but 2 columns are short"):
         load(tmp_path / "kept", restricted_model=LogisticRegression().fit(t.x, t.y)).predict(t.x_test)
+
+
+def test_an_old_model_must_see_a_column(tmp_path):
+    t = table(n=30)
+    model = IMMClassifier(short_features=[], keep_old=True, lam=1.0)
+    model.fit(t.x, t.y, restricted_proba=t.old.predict_proba(t.x[:, :2])).save(tmp_path / "m")
+    with pytest.raises(ValueError, match="short_features is empty: the old model must see a column"):
+        load(tmp_path / "m", restricted_model=lambda short: np.full(len(short), 0.5))
+
+
+def test_settings_come_back(tmp_path):
+    t = table(n=30)
+    IMMClassifier(short_features=t.short, lam=lambda n: 150 / n, random_state=7).fit(t.x, t.y).save(tmp_path / "m")
+    loaded = load(tmp_path / "m")
+    assert (loaded.random_state, loaded.lam) == (7, 5.0)
+    with pytest.raises(ValueError, match="this model was loaded and has no training rows to compare on"):
+        loaded.diagnostic()
+
+
+def test_another_model_than_it_was_trained_with(tmp_path):
+    t = table(n=30)
+    IMMClassifier(Network(hidden=(5,), epochs=1), lam=0.0).fit(t.x, t.y).save(tmp_path / "m")
+    with pytest.raises(ValueError, match=r"was trained with another model than model= gives: .*size mismatch"):
+        load(tmp_path / "m", model=Network(hidden=(6,)))
+    with pytest.raises(TypeError, match=r"model must be .* got int"):
+        load(tmp_path / "m", model=3)
+
+
+def test_labels_that_cannot_be_saved(tmp_path):
+    t = table(n=30)
+    y = np.array(["2024-01-01", "2024-01-02"], dtype="datetime64[D]")[t.y]
+    with pytest.raises(ValueError, match="only labels that are numbers or strings can be saved"):
+        IMMClassifier(lam=0.0).fit(t.x, y).save(tmp_path / "m")
 
 
 def test_refusals(tmp_path):

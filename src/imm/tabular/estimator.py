@@ -147,8 +147,6 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         source = find_source(self.restricted_model, answers is not None, X, self.short_features_, default)
         if source.kind == "column":
             return source, self._setup.task.given(answers, len(X))
-        if not len(self.short_features_):
-            raise ValueError("short_features is empty: the old model must see a column, if its answers are not given")
         return source, None if source.model is None else source.ask(X, self._setup.task)
 
     def _distinct_rows(self, x: Array, y: Array, weight: Array, source: Source | None, values: Array | None) -> Data:
@@ -207,7 +205,12 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
             raise ValueError(
                 f"{self._answers} is not needed to predict: give it if keep_old=True and no old model can be asked"
             )
-        return self._source.ask(X, task) if self._setup.keep_old and self._source else None
+        return self._old.ask(X, task) if self._setup.keep_old else None
+
+    @property
+    def _old(self) -> Source:
+        assert self._source is not None
+        return self._source
 
     @property
     def uses_old_model_(self) -> bool:
@@ -228,19 +231,20 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         values = np.asarray(short, dtype=np.float64)
         if values.ndim != 2 or values.shape[1] != width or not len(values):
             raise ValueError(f"short must be a table with the {width} short columns, got shape {values.shape}")
+        if setup.keep_old and self.restricted_ == "column":
+            raise ValueError("this model keeps an old one of which only answers are known: it cannot be asked")
+        old: Array | None = None
         if X is not None:
             rows = validate_data(self, X, dtype=np.float64, reset=False)
             weight = np.ones(len(rows))
+            old = self._old.ask(X, setup.task) if setup.keep_old else None
         elif self._data is not None:
             rows, weight = np.asarray(self._data.x, dtype=np.float64), self._data.weight
+            if setup.keep_old and self._data.old is not None:
+                old, _ = self._data.old.on(np.arange(len(rows)), np.arange(0))
         else:
             raise ValueError("this model was loaded and has no training rows; give rows with all columns as X")
-        old = asked_old = None
-        if self._setup.keep_old and self.restricted_ == "column":
-            raise ValueError("this model keeps an old one of which only answers are known: it cannot be asked")
-        if self._setup.keep_old and self._source:
-            old = self._source.ask_short(rows[:, self.short_features_], setup.task)
-            asked_old = self._source.ask_short(short, setup.task)
+        asked_old = self._old.ask_short(short, setup.task) if setup.keep_old else None
         asked = np.zeros((len(values), self.n_features_in_))
         asked[:, self.short_features_] = values
         induced = induced_at(
@@ -268,8 +272,10 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         """
         check_is_fitted(self)
         data, setup = self._data, self._setup
-        if data is None or data.old is None:
-            raise ValueError("there is no old model to compare with: it was not needed for lam=0, or is not saved")
+        if data is None:
+            raise ValueError("this model was loaded and has no training rows to compare on")
+        if data.old is None:
+            raise ValueError("there is no old model to compare with: it was not needed for lam=0")
         problem = setup.pose(data, np.arange(len(data.x)), np.arange(0)).problem
         l2 = self.choice_.l2_without if self.choice_ else self.l2_
         without = setup.engine.prepare(problem, setup.seed).solve(l2, 0.0)

@@ -61,6 +61,8 @@ class Request:
             raise ValueError("--old-model needs --old-features: the columns that it sees, in its order, as a,b,c")
         if self.old_features and self.old_data is not None:
             raise ValueError("--old-features is not needed with --old-data: the shared columns are its features")
+        if len(set(self.old_features)) < len(self.old_features):
+            raise ValueError(f"--old-features names a column twice: {', '.join(self.old_features)}")
         if self.positive is not None and self.old_score is None:
             raise ValueError("--positive says what --old-score means, which is not given")
         for option, names in (("--old-score", [self.old_score]), ("--old-features", self.old_features)):
@@ -149,7 +151,7 @@ def _old_source(
     names = [column.name for column in columns]
     if request.old_data is not None:
         old = read_table(request.old_data)
-        shared = shared_columns(new, old, columns, label.name)
+        shared, notes = shared_columns(new, old, columns, label.name)
         source: OldSource = OldData.fit(old, label, shared, request.model, request.seed)
         theirs = [column for column in shared if column.name in names]
         short = tuple(column.name for column in theirs)
@@ -159,7 +161,7 @@ def _old_source(
             f"{twins:,} of the {len(new):,} new rows stand in {old.path.name} too: the old model has seen the labels it"
             f" is judged by, and every comparison is too kind to it. Remove them from {old.path.name}."
         )
-        return source, short, [seen] if twins else []
+        return source, short, [*([seen] if twins else []), *notes]
     check_names(new, request.old_features, "--old-features")
     short = tuple(name for name in request.old_features if name in names)
     if request.old_features and not short:

@@ -30,6 +30,7 @@ TIMES = (
     "T%H:%M:%SZ",
     "T%H:%M:%S%.fZ",
 )
+ZONE = r"(:\d\d(?:\.\d+)?) ?[+-]\d\d(?::?\d\d)?$"
 COMMAS = {";": (r"^[+-]?\d*,\d+$", "."), ",": (r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$", "")}
 """By a file's separator: which numbers with commas are meant, and what stands for a comma."""
 IDENTIFIER = re.compile(r"(?i:(.*[ _.-])?(id|uuid|key|index|row|rownames|unnamed: ?0|column 1))|.*[a-z](Id|ID)")
@@ -133,8 +134,11 @@ def _date_formats(present: pl.Series) -> list[str]:
 
 
 def _parse_times(text: pl.Series, form: str) -> pl.Series:
-    """Null where a text is no such date; a year of two digits is none, as nobody knows which it is."""
-    parsed = text.str.strptime(pl.Datetime("us"), form, strict=False)
+    """Null where a text is no such date; a year of two digits is none, as nobody knows which it is.
+
+    Of times with a zone the clock's are taken, as of such columns of Parquet files.
+    """
+    parsed = text.str.replace(ZONE, "$1").str.strptime(pl.Datetime("us"), form, strict=False)
     return parsed.set((parsed.dt.year() < 1000).fill_null(False), None)
 
 

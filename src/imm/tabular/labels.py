@@ -8,7 +8,6 @@ import polars as pl
 from imm.tabular.kinds import as_numbers, as_text
 from imm.tabular.reading import Frame
 from imm.tabular.rows import Array
-from imm.tabular.tasks import Classification, Regression, Task
 
 LEAST = 20
 """Rows that are needed to learn from and to judge by."""
@@ -32,11 +31,6 @@ class Label:
 
     name: str
     classes: tuple[str, ...] | None
-
-    @property
-    def task(self) -> Task:
-        """For the estimators."""
-        return Regression() if self.classes is None else Classification(np.array(self.classes))
 
     def of(self, frame: Frame) -> Array:
         """Class numbers or values of a table's rows, ``[n]``; classes that are not known are -1."""

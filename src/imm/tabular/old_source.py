@@ -17,7 +17,7 @@ from imm.tabular.reading import Frame
 from imm.tabular.rivals import Table
 from imm.tabular.rows import Array
 from imm.tabular.saving import load
-from imm.tabular.tasks import Classification, Task, probabilities, values
+from imm.tabular.tasks import Classification, Regression, Task, probabilities, values
 from imm.tabular.training import Setup
 
 
@@ -99,7 +99,7 @@ class OldOnnx:
 
     def ask(self, frame: Frame, label: Label) -> Array:
         """Columns that are no numbers, and answers that are none, are refused."""
-        check_names(frame, self.features, "--old-features")
+        check_names(frame, self.features, "the old model's")
         numbers = [as_numbers(frame, name) for name in self.features]
         x = np.column_stack([column.to_numpy().astype(np.float64) for column in numbers])
         session = Onnx(self.path)
@@ -140,7 +140,7 @@ class OldScore:
 
     def ask(self, frame: Frame, label: Label) -> Array:
         """Missing scores, and such that are no probabilities, are refused."""
-        check_names(frame, [self.name], "--old-score")
+        check_names(frame, [self.name], "the old score")
         found = as_numbers(frame, self.name)
         missing, outside = found.is_null(), ((found < 0) | (found > 1)).fill_null(False)
         if missing.any():
@@ -151,7 +151,8 @@ class OldScore:
         if outside.any():
             row = int(outside.arg_true()[0])
             raise ValueError(
-                f"the old score {self.name!r} must be a probability, 0 to 1, but {frame.place(row)} has {p[row]:g}"
+                f"the old score {self.name!r} must be a probability, 0 to 1, but {frame.place(row)} has {p[row]:g}:"
+                " turn it into the probability that it stands for"
             )
         return np.stack([1 - p, p] if self.positive == 1 else [p, 1 - p], axis=1)
 
@@ -173,8 +174,11 @@ def restore(record: Mapping[str, Any], folder: Path) -> OldSource:
     return OldScore(record["name"], record["positive"])
 
 
-def shared_columns(new: Frame, old: Frame, usable: Sequence[Column], label: str) -> list[Column]:
-    """The columns that an old model of old rows can use; one of another kind in the new rows is refused."""
+def shared_columns(new: Frame, old: Frame, usable: Sequence[Column], label: str) -> tuple[list[Column], list[str]]:
+    """The columns that an old model of old rows can use, and why it cannot use others of the new rows' columns.
+
+    A column of another kind in the new rows is refused.
+    """
     names = [name for name in new.names if name in old.names and name != label]
     if not names:
         raise ValueError(
@@ -182,7 +186,8 @@ def shared_columns(new: Frame, old: Frame, usable: Sequence[Column], label: str)
             f" {', '.join(old.names[:15])}"
         )
     kinds = {column.name: column.kind for column in usable}
-    found = [column for column in find_kinds(old, names) if column.kind != "left out"]
+    every = find_kinds(old, names)
+    found = [column for column in every if column.kind != "left out"]
     for column in found:
         here = kinds.get(column.name, column.kind)
         if here != column.kind:
@@ -193,16 +198,17 @@ def shared_columns(new: Frame, old: Frame, usable: Sequence[Column], label: str)
         raise ValueError(
             f"of the columns that {new.path} and {old.path} share, {', '.join(names[:15])}, none can be used"
         )
-    return found
+    unused = {column.name: column.note for column in every if column.kind == "left out" and column.name in kinds}
+    return found, [f"{name}: the old model does not see it ({old.path.name}: {why})" for name, why in unused.items()]
 
 
 def number_task(label: Label) -> Task:
     """The task with class numbers as labels, as models are trained here."""
-    return label.task if label.classes is None else Classification(np.arange(len(label.classes)))
+    return Regression() if label.classes is None else Classification(np.arange(len(label.classes)))
 
 
-def check_names(frame: Frame, names: Sequence[str], option: str) -> None:
-    """Refuses a table that lacks one of these columns, which an option names."""
+def check_names(frame: Frame, names: Sequence[str], what: str) -> None:
+    """Refuses a table that lacks one of these columns."""
     for name in names:
         if name not in frame.names:
-            raise ValueError(f"{frame.path} has no column {name!r} ({option}); it has {', '.join(frame.names[:30])}")
+            raise ValueError(f"{frame.path} has no column {name!r} ({what}); it has {', '.join(frame.names[:30])}")

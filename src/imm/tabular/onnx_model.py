@@ -39,6 +39,10 @@ class Onnx:
         if isinstance(width, int):
             self.n_features_in_ = width
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its path: a session cannot be."""
+        return Onnx, (self._path,)
+
     def __call__(self, short: Any) -> tuple[Array, list[Any] | None]:
         """The last output, and the labels of its columns if it names them."""
         x = np.asarray(short)

@@ -1,7 +1,7 @@
 """The old model, in every form in which it comes, at the rows of a table."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -79,12 +79,18 @@ class Source:
     Attributes:
         kind: how it was given.
         model: what can be asked; None for a column, and for what is still to be fitted on the same data.
-        short: the numbers of the short columns, in the model's order.
+        short: the numbers of the short columns.
+        order: their places among these in the model's own order; as they are if None.
     """
 
     kind: Kind
     model: Any
     short: Rows
+    order: Rows | None = None
+
+    def __post_init__(self) -> None:
+        if self.kind != "column" and not len(self.short):
+            raise ValueError("short_features is empty: the old model must see a column, if its answers are not given")
 
     def ask(self, X: Any, task: Task) -> Array:
         """P̂ at the rows of a whole table, ``[n, classes]``."""
@@ -95,21 +101,19 @@ class Source:
 
     def ask_short(self, short: Any, task: Task) -> Array:
         """The same for a table that has the short columns only."""
-        return Source(self.kind, self.model, np.arange(len(self.short))).ask(short, task)
+        return replace(self, short=np.arange(len(self.short))).ask(short, task)
 
     def _shown(self, X: Any) -> Any:
-        """Its own columns by name where both sides have names, else the short ones."""
-        own, names = getattr(self.model, "feature_names_in_", None), table_names(X)
-        if own is not None and names is not None and set(own) <= set(names):
-            return X[list(own)]
+        """The short columns in the model's order, with names if it knows them or is no estimator."""
         expects = getattr(self.model, "n_features_in_", None)
         if expects is not None and expects != len(self.short):
             raise ValueError(
                 f"the restricted model sees {expects} features, but {len(self.short)} columns are short;"
                 " say which in short_features, in the model's order"
             )
-        shown = take(X, self.short)
-        return np.asarray(shown) if isinstance(self.model, BaseEstimator) and own is None else shown
+        shown = take(X, self.short if self.order is None else self.short[self.order])
+        nameless = isinstance(self.model, BaseEstimator) and not hasattr(self.model, "feature_names_in_")
+        return np.asarray(shown) if nameless else shown
 
 
 def find_source(given: Any, has_column: bool, X: Any, short: Rows, default: Any) -> Source:
@@ -128,29 +132,42 @@ def find_source(given: Any, has_column: bool, X: Any, short: Rows, default: Any)
         if len(given) != 2:
             raise ValueError(f"old data must be (X_old, y_old), got a tuple of {len(given)}")
         return Source("old data", default.fit(_old_columns(given[0], X, short), np.asarray(given[1])), short)
-    if given is None or (hasattr(given, "fit") and not is_fitted(given)):
+    if given is None or (hasattr(given, "fit") and not isinstance(given, type) and not is_fitted(given)):
         return Source("same data", None, short)
-    return fitted_source(given, short, ", (X_old, y_old) or None")
+    return fitted_source(given, short, table_names(X), ", (X_old, y_old) or None")
 
 
-def fitted_source(given: Any, short: Rows, also: str = "") -> Source:
+def fitted_source(given: Any, short: Rows, names: Sequence[str] | None, also: str = "") -> Source:
     """An old model that can be asked as it is.
 
     Args:
         given: the parameter ``restricted_model``.
         short: the short columns.
+        names: of all columns, if they have names.
         also: what else the parameter might have been, for the message.
     """
     if isinstance(given, str | Path):
         return Source("onnx", Onnx(given), short)
-    if hasattr(given, "predict") and is_fitted(given):
-        return Source("estimator", given, short)
-    if callable(given):
+    if hasattr(given, "predict") and is_fitted(given) and not isinstance(given, type):
+        return Source("estimator", given, short, _own_order(given, short, names))
+    if callable(given) and not isinstance(given, type):
         return Source("callable", given, short)
+    got = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
+    unfitted = ", which is not fitted" if hasattr(given, "predict") and not isinstance(given, type) else ""
     raise TypeError(
-        f"restricted_model must be a fitted estimator, a callable, the path of an ONNX file{also},"
-        f" got {type(given).__name__}"
+        f"restricted_model must be a fitted estimator, a callable, the path of an ONNX file{also}, got {got}{unfitted}"
     )
+
+
+def _own_order(model: Any, short: Rows, names: Sequence[str] | None) -> Rows | None:
+    """The places of the model's columns among the short ones, where both have names; these must be the same."""
+    own = getattr(model, "feature_names_in_", None)
+    if own is None or names is None:
+        return None
+    shown = [names[i] for i in short]
+    if set(own) != set(shown):
+        raise ValueError(f"the restricted model sees {list(own)[:30]}, but the short columns are {shown[:30]}")
+    return np.array([shown.index(name) for name in own], dtype=np.intp)
 
 
 def is_fitted(model: Any) -> bool:

@@ -23,7 +23,7 @@ RECORD, ARRAYS = "model.json", "model.safetensors"
 FORMAT = 5
 """Of what is written; another one is refused."""
 
-SETTINGS = ("lam", "l2", "n_neighbors", "alpha", "standardize", "keep_old")
+SETTINGS = ("lam", "l2", "n_neighbors", "alpha", "standardize", "keep_old", "random_state")
 
 
 def save(estimator: Any, path: str | Path) -> None:
@@ -71,6 +71,8 @@ def load(path: str | Path, model: Any = None, restricted_model: Any = None) -> A
             ``restricted_proba=`` or ``restricted_pred=``.
     """
     record, arrays = _read(Path(path))
+    if model is not None:
+        engine_for(model)  # what it cannot be is refused as such, and not as a damaged folder
     with whole(Path(path)):
         estimator = _restore(path, record, arrays, model)
         keep_old = estimator._setup.keep_old
@@ -79,7 +81,9 @@ def load(path: str | Path, model: Any = None, restricted_model: Any = None) -> A
     if restricted_model is not None:
         if not keep_old:
             raise ValueError(f"{path} was fitted without keep_old=True: it does not ask the old model, so give none")
-        estimator._source = fitted_source(restricted_model, estimator.short_features_)
+        names = getattr(estimator, "feature_names_in_", None)
+        names = None if names is None else list(names)
+        estimator._source = fitted_source(restricted_model, estimator.short_features_, names)
         estimator.restricted_ = estimator._source.kind
         estimator.restricted_model, estimator.restricted_model_ = restricted_model, estimator._source.model
     return estimator
@@ -101,10 +105,12 @@ def _restore(path: str | Path, record: dict[str, Any], arrays: dict[str, Any], m
     from imm.tabular import IMMClassifier, IMMRegressor
 
     kind = {"IMMClassifier": IMMClassifier, "IMMRegressor": IMMRegressor}[record["estimator"]]
-    model = record["model"] if model is None else model
+    given = model is not None
+    model = model if given else record["model"]
     if model is None:
         raise ValueError(f"{path} was trained with a model of your own ({record['engine']}): give it as model=")
     settings = {name: value for name, value in record["settings"].items() if value != UNKNOWN}
+    settings.setdefault("lam", record["lam"])  # what a schedule gave
     estimator = kind(model=model, short_features=record["short_features"], **settings)
     task: Classification | Regression = Regression()
     if record["classes"] is not None:
@@ -139,7 +145,13 @@ def _restore(path: str | Path, record: dict[str, Any], arrays: dict[str, Any], m
     estimator.choice_ = choice
     estimator._scaling = Scaling(arrays["scaling.mean"], arrays["scaling.scale"])
     fit = {name.removeprefix("fit."): value for name, value in arrays.items() if name.startswith("fit.")}
-    estimator._trained = engine.restore(fit, len(estimator._scaling.mean), task.n_classes)
+    try:
+        estimator._trained = engine.restore(fit, len(estimator._scaling.mean), task.n_classes)
+    except Exception as error:
+        if not given:
+            raise
+        reason = " ".join(str(error).split())
+        raise ValueError(f"{path} was trained with another model than model= gives: {reason}") from None
     estimator._publish_coefficients()
     return estimator
 
@@ -161,7 +173,7 @@ def _array(value: Any) -> Any:
 
 
 def _labels(classes: Any) -> dict[str, Any]:
-    if classes.dtype.kind == "O" and not all(isinstance(label, str) for label in classes):
+    if classes.dtype.kind in "OmMc" and not all(isinstance(label, str) for label in classes):
         raise ValueError(f"only labels that are numbers or strings can be saved, got {classes[0]!r}")
     return {"labels": classes.tolist(), "dtype": classes.dtype.str if classes.dtype.kind != "O" else "object"}
 

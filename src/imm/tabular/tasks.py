@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import BaseEstimator, is_classifier
 
 from imm.tabular.onnx_model import Onnx
 from imm.tabular.rows import Array
@@ -165,6 +166,8 @@ class Regression:
         """What a restricted model says, ``[n, 1]``."""
         if isinstance(model, Onnx):
             return values(model(short)[0], len(short))
+        if isinstance(model, BaseEstimator) and is_classifier(model):
+            raise TypeError(f"the restricted model must predict values; {type(model).__name__} predicts classes")
         return values(model.predict(short) if hasattr(model, "predict") else model(short), len(short))
 
     def given(self, answers: Any, n: int) -> Array:

@@ -13,7 +13,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import imm.tabular.linear
-from imm.tabular import IMMClassifier, IMMRegressor
+from imm.tabular import IMMClassifier, IMMRegressor, Network
 from tests.tabular.tables import table
 
 
@@ -23,6 +23,10 @@ from tests.tabular.tables import table
         IMMClassifier(),
         IMMRegressor(),
         IMMClassifier(lam=1.0, short_features=[0]),
+        IMMClassifier(short_features=[0], keep_old=True),
+        IMMRegressor(short_features=[0], keep_old=True),
+        IMMClassifier(Network(epochs=30), lam=1.0, short_features=[0]),
+        IMMRegressor(Network(epochs=30), lam=1.0, short_features=[0]),
         *(
             kind(model, lam=1.0, short_features=[0], keep_old=kept)
             for kind in (IMMClassifier, IMMRegressor)

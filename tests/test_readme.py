@@ -111,14 +111,24 @@ def test_rivals_table():
         rows = [found[model, old, "all sets", method] for method in methods]
         assert int(cells) == rows[0]["cells"]
         assert gains == [f"{row['gain']:+.1f}% ({row['better']}/{row['worse']})" for row in rows]
-    good = {method: found["linear", "good", "all sets", method] for method in methods}
-    said = README.split("### Tables: when it helps\n", 1)[1].split("###")[0].replace("\n", " ")
-    assert f"IMM is best or tied in {good['imm']['best_or_tied_of_free']} of {good['imm']['cells']} cells" in said
-    for method, words in (
-        ("interpolation", "(interpolation) in {}."),
-        ("imm-stacking", "(`keep_old=True`) is best or tied in {} of 20"),
+    said = " ".join(README.split("### Tables: when it helps\n", 1)[1].split("###")[0].split())
+
+    def leading(model, method, kind=None):
+        row = found[model, "good", "all sets", method]
+        return row[kind] if kind else row["best"] + row["tied"]
+
+    free = "best_or_tied_of_free"
+    kept, mixed = (
+        [leading(model, name) for model in ("linear", "lightgbm")] for name in ("imm-stacking", "interpolation")
+    )
+    assert f"of all methods in {kept[0]} of 21 cells" in said
+    assert f"with trees in {kept[1]} of 21; mixing both predictions (interpolation) in {mixed[0]} and none." in said
+    assert mixed[1] == 0
+    for model, words in (
+        ("linear", "IMM is best or tied in {} of 21 cells, reverse KD in {};"),
+        ("lightgbm", "which begin from the old model, IMM in {} of 21, reverse KD in {}."),
     ):
-        assert words.format(good[method]["best"] + good[method]["tied"]) in said
+        assert words.format(leading(model, "imm", free), leading(model, "reverse-kd", free)) in said
 
 
 def test_language_table():
@@ -276,21 +286,22 @@ def test_what_the_page_of_rivals_says():
         for name in ("imm", "imm-stacking")
         if cell[name]["against_full_only"] == "worse"
     }
-    assert Counter(name for _, name in worse) == {"imm": 2, "imm-stacking": 1}
+    assert Counter(name for _, name in worse) == {"imm": 7, "imm-stacking": 3}
     for row in worse.values():
-        assert f"{-row['gain']:.1f} ± {row['gain_error']:.1f}%" in RIVALS.replace("\n  ", " ")
+        assert f"{-row['gain']:.2f} ± {row['gain_error']:.2f}%" in said
     wrong = [cell[name] for key, cell in cells.items() for name in LEAVE if key[1] == "wrong"]
     assert {row["against_full_only"] for row in wrong} == {"same"}
-    trees = [cell["imm"]["gain"] for key, cell in cells.items() if key[:2] == ("lightgbm", "good")]
-    assert f"with a good old model ({min(trees):.1f} to {max(trees):.1f}%, above its error on five of six sets)" in said
     found = counts()
     kept = [found["lightgbm", old, "all sets", "imm-stacking"]["gain"] for old in ("good", "weak", "shifted", "wrong")]
     assert "it is {:.1f}, {:.1f}, {:.1f} and, with a wrong one whose sign it learns, {:.1f}%".format(*kept) in said
-    by_size = {
-        n: [cell["imm"]["gain"] for key, cell in good.items() if key[0] == "linear" and key[3] == n]
-        for n in (50, 100, 1000)
-    }
-    assert [f"{sum(gains) / len(gains):.1f}" for gains in by_size.values()] == ["5.3", "3.6", "0.2"]
+
+    def by_size(model, sizes):
+        gains = [[cell["imm"]["gain"] for key, cell in good.items() if (key[0], key[3]) == (model, n)] for n in sizes]
+        return tuple(f"{sum(each) / len(each):.1f}" for each in gains)
+
+    assert "IMM gains 2.8% ({}% at n = 50, {}% at n = 100)".format(*by_size("linear", (50, 100))) in said
+    assert "{}% on average at n = 1,000 with IMM and a linear".format(*by_size("linear", (1000,))) in said
+    assert "({}% at n = 50, {}% at n = 100, {}% at n = 300)".format(*by_size("lightgbm", (50, 100, 300))) in said
 
 
 @pytest.mark.parametrize("name", re.findall(r"\]\(((?!http)[^)#]+)\)", README))

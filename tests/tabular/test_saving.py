@@ -146,6 +146,9 @@ def test_refusals(tmp_path):
     with pytest.raises(ValueError, match="this model was loaded and has no training rows"):
         load(tmp_path / "m").induced_predict_proba(t.x)
     record = json.loads((tmp_path / "m" / "model.json").read_text())
+    (tmp_path / "m" / "model.json").write_text(json.dumps(record | {"share": "much"}))
+    with pytest.raises(ValueError, match=r"is damaged \(TypeError 'much' is no number\)"):
+        load(tmp_path / "m")
     (tmp_path / "m" / "model.json").write_text(json.dumps(record | {"format": 9}))
     with pytest.raises(ValueError, match="has format 9; this version of imm reads format 5"):
         load(tmp_path / "m")

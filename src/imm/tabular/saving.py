@@ -135,8 +135,8 @@ def _restore(path: str | Path, record: dict[str, Any], arrays: dict[str, Any], m
         estimator.standardize,
         record["seed"],
     )
-    estimator.lam_, estimator.l2_, estimator.restricted_ = record["lam"], record["l2"], record["restricted"]
-    estimator.share_ = record["share"]
+    estimator.lam_, estimator.l2_, estimator.share_ = (_number(record[name]) for name in ("lam", "l2", "share"))
+    estimator.restricted_ = record["restricted"]
     estimator.restricted_model_ = estimator._source = estimator._data = None
     choice = record["choice"]
     if choice is not None:
@@ -166,6 +166,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return list(value)
     return value if value is None or isinstance(value, bool | int | float | str) else UNKNOWN
+
+
+def _number(value: Any) -> float:
+    if not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number")
+    return value
 
 
 def _array(value: Any) -> Any:

@@ -31,6 +31,7 @@ TIMES = (
     "T%H:%M:%S%.fZ",
 )
 ZONE = r"(:\d\d(?:\.\d+)?) ?[+-]\d\d(?::?\d\d)?$"
+"""The end of a time with its zone, as +01:00."""
 COMMAS = {";": (r"^[+-]?\d*,\d+$", "."), ",": (r"^[+-]?\d{1,3}(,\d{3})+(\.\d*)?$", "")}
 """By a file's separator: which numbers with commas are meant, and what stands for a comma."""
 IDENTIFIER = re.compile(r"(?i:(.*[ _.-])?(id|uuid|key|index|row|rownames|unnamed: ?0|column 1))|.*[a-z](Id|ID)")

@@ -132,7 +132,7 @@ def find_source(given: Any, has_column: bool, X: Any, short: Rows, default: Any)
         if len(given) != 2:
             raise ValueError(f"old data must be (X_old, y_old), got a tuple of {len(given)}")
         return Source("old data", default.fit(_old_columns(given[0], X, short), np.asarray(given[1])), short)
-    if given is None or (hasattr(given, "fit") and not isinstance(given, type) and not is_fitted(given)):
+    if given is None or (hasattr(given, "fit") and not is_fitted(given)):
         return Source("same data", None, short)
     return fitted_source(given, short, table_names(X), ", (X_old, y_old) or None")
 
@@ -148,14 +148,16 @@ def fitted_source(given: Any, short: Rows, names: Sequence[str] | None, also: st
     """
     if isinstance(given, str | Path):
         return Source("onnx", Onnx(given), short)
-    if hasattr(given, "predict") and is_fitted(given) and not isinstance(given, type):
+    if isinstance(given, type):
+        got = f"the class {given.__name__}"
+    elif hasattr(given, "predict") and is_fitted(given):
         return Source("estimator", given, short, _own_order(given, short, names))
-    if callable(given) and not isinstance(given, type):
+    elif callable(given):
         return Source("callable", given, short)
-    got = f"the class {given.__name__}" if isinstance(given, type) else type(given).__name__
-    unfitted = ", which is not fitted" if hasattr(given, "predict") and not isinstance(given, type) else ""
+    else:
+        got = type(given).__name__ + (", which is not fitted" if hasattr(given, "predict") else "")
     raise TypeError(
-        f"restricted_model must be a fitted estimator, a callable, the path of an ONNX file{also}, got {got}{unfitted}"
+        f"restricted_model must be a fitted estimator, a callable, the path of an ONNX file{also}, got {got}"
     )
 
 

@@ -49,12 +49,23 @@ class Noise:
 
         A context that never occurs has γ = 0.
         """
-        check_fraction(gamma0, "gamma0")
         check_weights(counts.flatten(), "counts")
-        kinds = (counts > 0).to(torch.get_default_dtype())
-        total = counts.sum(1).to(kinds.dtype)
-        gamma = gamma0 * kinds.sum(1) / torch.where(total > 0, total, 1.0)  # without a count there are no kinds
-        return cls(gamma, kinds.sum(0) / kinds.sum())
+        kinds = counts > 0
+        return cls.of_kinds(kinds.sum(1), kinds.sum(0), counts.sum(1), gamma0)
+
+    @classmethod
+    def of_kinds(cls, after: Tensor, before: Tensor, total: Tensor, gamma0: float) -> "Noise":
+        """:meth:`kneser_ney` without a table of all pairs.
+
+        Args:
+            after: ``N1+(x, ·)``, ``[contexts]``: how many different tokens follow each.
+            before: ``N1+(·, y)``, ``[tokens]``: how many different ones it follows.
+            total: ``c(x)``, ``[contexts]``.
+            gamma0: γ0.
+        """
+        dtype = torch.get_default_dtype()
+        gamma = check_fraction(gamma0, "gamma0") * after / torch.where(total > 0, total, 1)  # no count, no kinds
+        return cls(gamma.to(dtype), before.to(dtype) / before.sum())
 
 
 def noise(

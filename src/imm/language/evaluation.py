@@ -13,12 +13,11 @@ from imm.targets.ngram import Ngram
 
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode, without differentiation; the mode from before comes back."""
+    """Evaluation mode, which IMM's passes are in too (Section experiments); the mode from before comes back."""
     before = model.training
     model.eval()
     try:
-        with torch.no_grad():
-            yield
+        yield
     finally:
         model.train(before)
 
@@ -38,7 +37,7 @@ def log_likelihoods(model: LanguageModel, tokens: Tensor, unroll: int, batch_siz
     rows = math.ceil(n / batch_size)
     place = (torch.arange(batch_size) * rows + torch.arange(rows)[:, None]).clamp(max=n - 1)  # the last may repeat
     found = []
-    with evaluating(model):
+    with evaluating(model), torch.no_grad():
         state = model.initial_state(batch_size)
         for begin in range(0, rows, unroll):
             part = place[begin : begin + unroll]

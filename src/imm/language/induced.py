@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from imm.language.evaluation import evaluating, perplexity
@@ -42,7 +43,7 @@ def induced_ngram(
     windows = Windows(tokens, batch_size, unroll)
     table = Streaming(n_words, n_words, memory=float("inf"))
     state = model.initial_state(windows.batch_size)
-    with evaluating(model):
+    with evaluating(model), torch.no_grad():
         for number in range(len(windows)):
             batch = windows[number]
             log_q, state = model(batch.inputs, state)

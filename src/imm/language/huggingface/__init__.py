@@ -1,7 +1,8 @@
 """IMM in a Hugging Face training run: a trainer, restricted models over a model's own tokens, and their mathematics."""
 
+from imm.language.evaluation import evaluating
 from imm.language.huggingface.config import IMMConfig
-from imm.language.huggingface.head import evaluating, head
+from imm.language.huggingface.head import head
 from imm.language.huggingface.index import Index, log_q_at
 from imm.language.huggingface.loading import load_model, load_tokenizer, model_words
 from imm.language.huggingface.masked import MaskingCollator, TaskWithMaskedLM, masked_loss

@@ -1,7 +1,5 @@
-"""A model's head alone, and the model with dropout off."""
+"""A model's head alone."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -46,14 +44,3 @@ def head(model: Any, hidden: Tensor) -> Tensor:
     finally:
         setattr(model, name, base)
     return scores
-
-
-@contextmanager
-def evaluating(model: nn.Module) -> Iterator[None]:
-    """Dropout is off inside: IMM's passes are in evaluation mode (Section experiments)."""
-    training = model.training
-    model.eval()
-    try:
-        yield
-    finally:
-        model.train(training)

@@ -7,8 +7,9 @@ import torch
 from torch import Generator, Tensor, nn
 
 from imm.inducers import Contexts
+from imm.language.evaluation import evaluating
 from imm.language.huggingface.config import IMMConfig
-from imm.language.huggingface.head import evaluating, head
+from imm.language.huggingface.head import head
 from imm.language.huggingface.index import Index, log_q_at
 from imm.language.huggingface.passes import exact_loss, sampled_backward
 from imm.language.huggingface.places import Places, Rows, as_keys, choose, find_places

@@ -5,7 +5,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from imm.language.huggingface.head import evaluating
+from imm.language.evaluation import evaluating
 
 
 def cut(tokens: Tensor, context: int) -> list[dict[str, Tensor]]:

@@ -33,9 +33,8 @@ class Noising(Method):
 def kneser_ney_noise(bigram: Ngram, counts: Tensor, gamma0: float) -> baselines.Noise:
     """``γ(x) = γ0 N1+(x, ·) / c(x)`` and ``q(y) ∝ N1+(·, y)``, from the bigram and its text's word counts ``c``."""
     first, second = torch.from_numpy(bigram.trie.words(2)).T
-    after = torch.bincount(first, minlength=len(counts))
-    before = torch.bincount(second, minlength=len(counts)).float()
-    return baselines.Noise(gamma0 * (after / counts.clamp(min=1)).clamp(max=1), before / before.sum())
+    after, before = (torch.bincount(words, minlength=len(counts)) for words in (first, second))
+    return baselines.Noise.of_kinds(after, before, counts, gamma0)
 
 
 def unigram_noise(counts: Tensor, gamma: float) -> baselines.Noise:

@@ -40,19 +40,18 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def whole_path(path: Path) -> Iterator[Path]:
-    """The same for what others write: the name of an empty file, which is at ``path`` when the block ends."""
+    """The same for what others write: where to write the file, which is at ``path`` when the block ends."""
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file")
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED)
-    os.close(handle)
-    try:
-        yield Path(name)
-        _as_others(Path(name))
-        Path(name).replace(path)
-    except BaseException:
-        Path(name).unlink(missing_ok=True)
-        raise
+    # A folder of its own: safetensors writes under yet another name first, which a killed process leaves too.
+    with _beside(path) as folder:
+        new = folder / path.name
+        yield new
+        _as_others(new)
+        _sync(new)
+        new.replace(path)
+        _sync(path.parent)
 
 
 @contextmanager
@@ -66,13 +65,14 @@ def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
     """
     check_replaceable(path, replaces)
     path.parent.mkdir(parents=True, exist_ok=True)
-    beside = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED))
-    try:
+    with _beside(path) as beside:
         new, old = beside / "new", beside / "old"
         new.mkdir()
         yield new
         for file in new.rglob("*.safetensors"):
             _as_others(file)  # safetensors makes them for their owner only
+        for part in (*new.rglob("*"), new):
+            _sync(part)
         if path.exists():
             path.rename(old)
         try:
@@ -81,8 +81,28 @@ def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
             if old.exists():
                 old.rename(path)
             raise
+        _sync(path.parent)
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A folder for what will be at ``path``, on the same disk; it is gone when the block ends."""
+    folder = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}.", suffix=UNFINISHED))
+    try:
+        yield folder
     finally:
-        shutil.rmtree(beside)
+        shutil.rmtree(folder)
+
+
+def _sync(path: Path) -> None:
+    """Waits until a file, or a folder's list of names, is on the disk: else a name may outlive what it stands for."""
+    if os.name != "posix":
+        return  # elsewhere what is only read cannot be synced
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _as_others(file: Path) -> None:

@@ -290,6 +290,12 @@ def test_another_run_in_the_folder(monkeypatch, capsys):
     assert "(the texts differ)" in refused(monkeypatch, capsys, *BASE, "--ngram-text", "big.txt")
 
 
+def test_few_words_are_no_divergence(tmp_path):
+    """Each surprise costs much where the next word is nearly sure, and the run comes back from it."""
+    (tmp_path / "yes.txt").write_text("yes no " * 60 + "\n")
+    run("train", "--train", "yes.txt", "--valid", "yes.txt", "--out", "yes")
+
+
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 def test_divergence_is_the_last_line(optimizer, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", ["imm", "lm", *BASE, "--learning-rate", "1e6", "--optimizer", optimizer])
@@ -328,6 +334,12 @@ def test_bad_evaluations_are_one_line(monkeypatch, capsys, tmp_path):
     )
     (tmp_path / "imm-lm" / "model" / "model.safetensors").write_bytes(b"torn")
     assert "is not a whole language model" in refused(monkeypatch, capsys, "eval", "imm-lm", "--text", "b.txt")
+    (tmp_path / "tuned" / "model").mkdir(parents=True)
+    (tmp_path / "tuned" / "model" / "config.json").touch()
+    for folder in ("tuned", "tuned/model"):
+        assert f"{folder} holds a model of transformers: its run has the figures" in refused(
+            monkeypatch, capsys, "eval", folder, "--text", "b.txt"
+        )
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "settings.json").touch()
     assert "begun holds a run that has no model yet" in refused(monkeypatch, capsys, "eval", "begun", "--text", "b.txt")

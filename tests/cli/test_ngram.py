@@ -39,6 +39,27 @@ def test_fit_eval_export(text, tmp_path, convention):
     assert read_arpa(tmp_path / "m.arpa.gz").classes == load(tmp_path / "m").classes
 
 
+def test_an_arpa_file_is_evaluated_as_the_model_that_it_was_written_from(text, tmp_path):
+    run("fit", "--text", text, "--convention", "sentence", "--out", tmp_path / "m")
+    printed = run("export", tmp_path / "m", "--arpa", tmp_path / "m.arpa")
+    assert printed.stderr == ""
+    mine, theirs = (json.loads(run("eval", each, "--text", text, "--json").stdout) for each in _pair(tmp_path))
+    assert theirs == pytest.approx(mine, rel=1e-6)
+
+
+def test_export_says_that_kenlm_wants_sentences(text, tmp_path):
+    run("fit", "--text", text, "--out", tmp_path / "m")
+    printed = run("export", tmp_path / "m", "--arpa", tmp_path / "m.arpa")
+    assert "KenLM reads no model without <s>: for it, fit one with --convention sentence" in printed.stderr
+    kenlm = pytest.importorskip("kenlm", reason="the kenlm package is not installed (pip install '.[bench]')")
+    with pytest.raises(OSError, match="missing <s>"):
+        kenlm.Model(str(tmp_path / "m.arpa"))
+
+
+def _pair(folder):
+    return folder / "m", folder / "m.arpa"
+
+
 def test_fit_says_where_discounts_could_not_be_estimated(text, tmp_path):
     printed = run("fit", "--text", text, "--out", tmp_path / "m", "--json")
     assert "Too few counts of counts for order 2: the discounts there are 0.5, 1, 1.5" in printed.stderr
@@ -71,7 +92,13 @@ def test_vocabulary_min_count_and_zero_counts(text, tmp_path):
             "convention must be one of stream, sentence",
         ),
         (["fit", "--text", "text.txt", "--out", "m", "--zero-counts", "x"], "zero_counts must be one of one, keep"),
-        (["fit", "--text", "text.txt", "--out", "text.txt"], "text.txt is there already"),
+        # what is wrong with a place or an option is found before a text is read
+        (["fit", "--text", "empty.txt", "--out", "text.txt"], "text.txt is there already"),
+        (["fit", "--text", "empty.txt", "--out", "m", "--zero-counts", "x"], "zero_counts must be one of one, keep"),
+        (
+            ["fit", "--text", "text.txt", "--out", "m", "--vocabulary", "text.txt", "--min-count", "2"],
+            "min_count and vocabulary both say which words are known: give one of them",
+        ),
         (["eval", "m", "--text", "text.txt"], "m is not an n-gram model: it has no ngram.json"),
         (["export", "m", "--arpa", "x.arpa"], "m is not an n-gram model"),
     ],

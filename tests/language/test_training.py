@@ -286,6 +286,47 @@ class TestFolder:
             run(tmp_path)
         assert {path.name for path in tmp_path.iterdir()} == mine
 
+    def test_a_run_that_never_began_leaves_its_folder(self, tmp_path, monkeypatch):
+        def allocate(*_):
+            raise RuntimeError("no memory")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(training, "build", allocate)
+            with pytest.raises(RuntimeError, match="no memory"):
+                run(tmp_path / "run", width=7)
+        run(tmp_path / "run", epochs=1).train()
+
+    def test_what_safetensors_left_of_a_killed_checkpoint_is_removed(self, tmp_path, monkeypatch):
+        """It writes under a name of its own first."""
+
+        def killed(tensors, path, metadata):
+            (path.parent / ".tmpAbC").write_bytes(b"half")
+            os._exit(9)
+
+        train_until(run(tmp_path / "run", 0), 2)
+        if os.fork() == 0:
+            monkeypatch.setattr("imm.language.checkpoint.save_file", killed)
+            run(tmp_path / "run", 0).train()
+        assert os.waitstatus_to_exitcode(os.wait()[1]) == 9
+        run(tmp_path / "run").train()
+        assert [path.name for path in (tmp_path / "run").rglob(".*")] == []
+
+    def test_figures_that_are_damaged_are_made_again(self, tmp_path):
+        run(tmp_path / "run", epochs=1).train()
+        whole = runs.files(tmp_path / "run")
+        (tmp_path / "run" / "result.json").write_text("")
+        run(tmp_path / "run", epochs=1).train()
+        assert runs.files(tmp_path / "run") == whole
+
+    def test_a_damaged_model_is_refused_in_one_line(self, tmp_path):
+        run(tmp_path / "run", epochs=1).train()
+        (tmp_path / "run" / "result.json").unlink()
+        path = tmp_path / "run" / "model" / "model.safetensors"
+        path.write_bytes(path.read_bytes()[:100])
+        with pytest.raises(ValueError, match=r"model\.safetensors is damaged \(.*\)") as refused:
+            run(tmp_path / "run", epochs=1).train()
+        assert "\n" not in str(refused.value)
+
     def test_an_empty_folder_is_taken(self, tmp_path):
         run(tmp_path, epochs=1).train()
 

@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 
 import numpy as np
@@ -104,9 +105,14 @@ GOOD = "\\data\\\nngram 1=2\nngram 2=1\n\\1-grams:\n-0.3 a\n-0.3 b\n\\2-grams:\n
         (GOOD.replace("ngram 2=1\n", ""), "of order 2 at least, has order 1"),
         (GOOD.replace("ngram 2=1", "ngram 2=3"), r"expected 3 lines of 2-grams, found '\\\\end"),
         (GOOD.replace("-0.1 a b", "-0.1 a c"), "'c' is in a 2-gram, but not a 1-gram"),
-        (GOOD.replace("-0.1 a b", "x a b"), "among the 2-grams, could not convert string to float: 'x'"),
+        (GOOD.replace("-0.1 a b", "x a b"), "among the 2-grams, could not convert string to float: b'x'"),
         (GOOD.replace("-0.1 a b", "nan a b"), "above 0 or not finite"),
         (GOOD.replace("-0.1 a b", "0.1 a b"), "above 0 or not finite"),
+        (GOOD.replace("-0.3 a", "-0.3 a 400"), "1-grams is a log10 weight above 99 or not finite"),
+        (GOOD.replace("-0.1 a b", "-0.1 a b\n-0.2 a a"), r"expected \\end\\, found '-0.2 a a'"),
+        (GOOD.replace("\\end\\\n", "\\3-grams:\n-0.1 a b a\n\\end\\\n"), r"expected \\end\\, found '\\\\3-grams:'"),
+        (GOOD.replace("\\end\\\n", ""), r"expected \\end\\, found 'the end of the file'"),
+        (GOOD.replace("2=1", "2=99999999999999999999"), "expected 99999999999999999999 lines of 2-grams"),
         (GOOD.replace("-0.3 b", "-0.3 a"), "has the same 1-gram twice"),
         (GOOD.replace("2=1", "2=2").replace("-0.1 a b", "-0.1 a b\n-0.2 a b"), "has the same 2-gram twice"),
         (GOOD.replace("\\2-grams:", "\\3-grams:"), r"expected \\2-grams:, found"),
@@ -129,13 +135,43 @@ def test_the_good_one_is_read(tmp_path):
 
 
 def test_undecodable_bytes_and_half_an_archive_are_refused(tmp_path):
-    (tmp_path / "x").write_bytes(GOOD.replace("a b", "\xe4 b").encode("latin1"))
+    (tmp_path / "x").write_bytes(GOOD.replace(" a", " \xe4").encode("latin1"))
     with pytest.raises(ValueError, match="cannot be read as an ARPA file"):
         read_arpa(tmp_path / "x")
     write_arpa(model(0, 2), tmp_path / "y.gz")
     (tmp_path / "y.gz").write_bytes((tmp_path / "y.gz").read_bytes()[:200])
     with pytest.raises(ValueError, match="cannot be read as an ARPA file"):
         read_arpa(tmp_path / "y.gz")
+
+
+def test_every_damaged_byte_of_an_archive_is_refused_or_harmless(tmp_path):
+    whole = gzip.compress(GOOD.encode(), mtime=0)
+    for place in range(len(whole)):
+        broken = bytearray(whole)
+        broken[place] ^= 0xFF
+        (tmp_path / "x.gz").write_bytes(broken)
+        with contextlib.suppress(ValueError):
+            assert read_arpa(tmp_path / "x.gz").classes == ("a", "b")
+
+
+def test_a_mark_of_byte_order_is_no_part_of_the_file(tmp_path):
+    (tmp_path / "x").write_text("\ufeff" + GOOD, encoding="utf-8")
+    assert read_arpa(tmp_path / "x").classes == ("a", "b")
+
+
+def test_words_may_hold_white_space_beyond_ascii(tmp_path):
+    words = ["<eos>", "no\u00a0break", "wide\u3000space", "line\u2028end"]
+    written = Ngram.fit([1, 2, 3, 0, 2, 1, 3, 0], words, 3)
+    write_arpa(written, tmp_path / "x")
+    read = read_arpa(tmp_path / "x")
+    assert read.classes == tuple(words)
+    torch.testing.assert_close(read([[1, 2], [2, 3]]), written([[1, 2], [2, 3]]))
+
+
+def test_a_sentence_start_that_is_predicted_cannot_be_written(tmp_path):
+    with pytest.raises(ValueError, match="an ARPA file cannot hold <s> as a word of the text"):
+        write_arpa(Ngram.fit([1, 2, 0, 1, 2, 0], ["<eos>", "<s>", "a"], 2), tmp_path / "x")
+    assert not list(tmp_path.iterdir())
 
 
 def test_words_with_white_space_cannot_be_written(tmp_path):

@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from safetensors.numpy import load_file, save_file
 
 from imm.targets.ngram import Ngram, load, save
 
@@ -85,6 +86,15 @@ def _fewer_words(folder):
     (folder / "ngram.json").write_text(json.dumps(settings | {"classes": ["a", "b"]}))
 
 
+def _changed(name, place, value):
+    def breaks(folder):
+        numbers = load_file(folder / "ngram.safetensors")
+        numbers[name][place] = value
+        save_file(numbers, folder / "ngram.safetensors")
+
+    return breaks
+
+
 @pytest.mark.parametrize(
     ("breaks", "message"),
     [
@@ -95,6 +105,11 @@ def _fewer_words(folder):
         (_half_the_numbers, "is not a whole n-gram model"),
         (_other_order, r"is not a whole n-gram model: 'keys.4'"),
         (_fewer_words, "over 4 words, got 2 classes"),
+        (_changed("base", 3, np.nan), "the probabilities of words are negative, or do not sum to 1 but to nan"),
+        (_changed("base", 3, -1), "the probabilities of words are negative"),
+        (_changed("base", 2, 1), "do not sum to 1 but to"),
+        (_changed("values.2", 1, np.nan), "among the numbers of order 2 is one that is not finite"),
+        (_changed("missing.2", 1, np.inf), "among the numbers of order 3 is one that is not finite"),
     ],
 )
 def test_what_is_no_model_is_refused_in_one_line(breaks, message, tmp_path):
@@ -113,3 +128,21 @@ def test_arrays_that_do_not_fit_are_refused(tmp_path):
     save(Ngram(trie, WORDS, good.about), tmp_path / "a")
     with pytest.raises(ValueError, match="the keys of order 2 are not ascending"):
         load(tmp_path / "a")
+
+
+def test_a_word_that_there_is_not_is_refused(tmp_path):
+    from imm.targets.ngram.trie import Level, Trie
+
+    good = Ngram.fit([0, 1, 2, 2, 1], 3, 2)
+    keys = good.trie.levels[0].keys.copy()
+    keys[-1] |= (1 << good.trie.bits) - 1
+    trie = Trie(good.trie.base, (Level(keys, good.trie.levels[0].values),), good.trie.missing)
+    save(Ngram(trie, good.classes, good.about), tmp_path / "a")
+    with pytest.raises(ValueError, match="the n-grams of order 2 have words beyond the 3 that there are"):
+        load(tmp_path / "a")
+
+
+def test_what_a_kill_left_is_removed(tmp_path):
+    (tmp_path / ".a.xyz.unfinished" / "new").mkdir(parents=True)
+    save(model(), tmp_path / "a")
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]

@@ -55,6 +55,9 @@ def main() -> None:
     except (ValueError, OSError, ImportError) as error:
         typer.echo(f"imm: {error}", err=True)
         sys.exit(2)
+    except MemoryError as error:
+        typer.echo(f"imm: there is not enough memory{f': {error}' if str(error) else ''}", err=True)
+        sys.exit(2)
     except RuntimeError as error:  # torch has no class of its own for this
         if "can't allocate memory" not in str(error):
             raise

@@ -220,6 +220,8 @@ def evaluate(
     if (folder / "settings.json").exists() and not (folder / "model").exists():
         raise ValueError(f"{folder} holds a run that has no model yet: its first epoch is not over")
     inner = folder / "model"
+    if any((place / "config.json").exists() for place in (folder, inner)):
+        raise ValueError(f"{folder} holds a model of transformers: its run has the figures, in result.json")
     model, vocabulary, settings = load_model(inner if (inner / "model.json").exists() else folder)
     mb = 4 * len(vocabulary) ** 2 / 1e6
     if induced is not None and mb > table_mb:

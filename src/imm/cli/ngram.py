@@ -10,6 +10,7 @@ from imm.cli.figures import show
 app = typer.Typer(no_args_is_help=True, help="Count and smooth n-grams, measure perplexity, write ARPA files.")
 
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="What `imm ngram fit` wrote.")]
+FolderOrFile = Annotated[Path, typer.Argument(metavar="DIR", help="What `imm ngram fit` wrote, or an ARPA file.")]
 Text = Annotated[Path, typer.Option(help="A text file, UTF-8, one sentence a line.")]
 Tokens = Annotated[
     Path | None,
@@ -39,12 +40,17 @@ def fit(
 ) -> None:
     """Count the n-grams of a text and smooth them (modified Kneser-Ney)."""
     from imm.cli.progress import reading
+    from imm.files import check_replaceable, check_writable
     from imm.language import fit_ngram
     from imm.language.text import words_in
-    from imm.targets.ngram import save
+    from imm.targets.ngram import check_zero_counts, save
+    from imm.targets.ngram.saving import SETTINGS
 
     if tokenizer is not None and (convention != "stream" or min_count != 1 or vocabulary is not None):
         raise ValueError("--tokenizer has its own words: leave out --convention, --min-count and --vocabulary")
+    check_replaceable(out, SETTINGS)
+    check_writable(out)
+    check_zero_counts(zero_counts)
     words = None if vocabulary is None else words_in(vocabulary)
     hugging = None if tokenizer is None else _huggingface()
     with reading("counting") as progress:
@@ -72,20 +78,21 @@ def fit(
             figures |= {f"d{j}_{n}": amount for j, amount in enumerate(discounts.amounts, 1)}
     show(figures, as_json)
     if fallback:
-        orders = ", ".join(map(str, fallback))
+        orders = ", ".join([*map(str, fallback[:5]), *(["…"] if len(fallback) > 5 else [])])
         typer.echo(f"Too few counts of counts for order {orders}: the discounts there are 0.5, 1, 1.5", err=True)
     if not as_json:
         typer.echo(f"Written to {out}")
 
 
 @app.command(name="eval")
-def evaluate(folder: Folder, text: Text, tokenizer: Tokens = None, as_json: AsJson = False) -> None:
+def evaluate(folder: FolderOrFile, text: Text, tokenizer: Tokens = None, as_json: AsJson = False) -> None:
     """Perplexity of a text; unknown words are predicted as <unk>, and count."""
     from imm.cli.progress import reading
     from imm.language import perplexity
+    from imm.targets.arpa import read_arpa
     from imm.targets.ngram import load
 
-    model = load(folder)
+    model = read_arpa(folder) if folder.is_file() else load(folder)
     with reading("predicting") as progress:
         if tokenizer is None:
             result, unknown = perplexity(model, text, progress)
@@ -109,11 +116,14 @@ def export(
     folder: Folder,
     arpa: Annotated[Path, typer.Option(help="The file to write; .gz compresses. One that is there is replaced.")],
 ) -> None:
-    """Write an ARPA file, which KenLM, SRILM and others read."""
+    """Write an ARPA file, which KenLM, SRILM and others read (KenLM those of the convention sentence only)."""
     from imm.targets.arpa import write_arpa
     from imm.targets.ngram import load
 
-    write_arpa(load(folder), arpa)
+    model = load(folder)
+    write_arpa(model, arpa)
+    if model.about.bos is None:
+        typer.echo("KenLM reads no model without <s>: for it, fit one with --convention sentence", err=True)
     typer.echo(f"Written to {arpa}")
 
 

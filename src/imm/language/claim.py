@@ -9,7 +9,7 @@ from imm.files import remove_leftovers, write_whole
 
 
 def claim(folder: Path, settings: Mapping[str, Any], texts: str) -> None:
-    """Writes ``settings.json``, or finds it there with the same content.
+    """Writes ``settings.json``, or finds it there with the same content, as soon as there is more than it.
 
     Args:
         folder: the run's.
@@ -20,7 +20,7 @@ def claim(folder: Path, settings: Mapping[str, Any], texts: str) -> None:
     mine = {"settings": settings, "texts": texts}
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file; name a folder for the run")
-    if path.exists():
+    if path.exists() and _begun(folder):
         differences = _differences(_read(path), mine)
         if differences:
             raise ValueError(
@@ -31,12 +31,17 @@ def claim(folder: Path, settings: Mapping[str, Any], texts: str) -> None:
             remove_leftovers(folder / name)
         return
     remove_leftovers(path)
-    if folder.exists() and any(folder.iterdir()):
+    if folder.exists() and not path.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder} is there already and holds no run; name another folder")
     try:
         write_whole(path, json.dumps(mine, indent=1) + "\n")
     except OSError as error:
         raise type(error)(f"{folder} cannot be written to: {error.strerror}") from None
+
+
+def _begun(folder: Path) -> bool:
+    """Whether there is more than the settings: a run that failed before its first step left nothing to continue."""
+    return any(each.is_dir() or each.stat().st_size > 0 for each in folder.iterdir() if each.name != "settings.json")
 
 
 def _read(path: Path) -> Mapping[str, Any]:

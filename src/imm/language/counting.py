@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from imm.language.corpus import UNK, Tokens, Vocabulary, check_level, encode, special, words_of
 from imm.language.text import Progress
-from imm.targets.ngram import Counter, Evaluation, Ngram, evaluate
+from imm.targets.ngram import Counter, Evaluation, Ngram, check_zero_counts, evaluate
 from imm.validation import check_count
 
 
@@ -30,7 +30,7 @@ def fit_ngram(
         path: UTF-8 text; words are what white space separates.
         order: of the n-grams.
         convention: ``stream`` or ``sentence``; see :mod:`imm.targets.ngram.smoothing`.
-        min_count: words that occur less often are ``<unk>``.
+        min_count: words that occur less often are ``<unk>``; not together with a vocabulary.
         vocabulary: the only words besides ``<unk>`` and the end of line; None for those of the file.
         zero_counts: see :func:`imm.targets.ngram.smoothing.smooth`.
         level: ``word``, or ``char`` for n-grams of characters.
@@ -41,8 +41,10 @@ def fit_ngram(
         (those of equal frequency as they come first).
     """
     first = [UNK, *special(convention)]
-    check_count(min_count, "min_count")
+    if check_count(min_count, "min_count") > 1 and vocabulary is not None:
+        raise ValueError("min_count and vocabulary both say which words are known: give one of them")
     check_level(level)
+    check_zero_counts(zero_counts)
     numbers = _Numbers((word.encode(), number) for number, word in enumerate(first))
     counter = Counter(order, eos=1, bos=2 if convention == "sentence" else None)
     frequency = np.zeros(len(first), np.int64)

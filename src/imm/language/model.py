@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from imm.files import whole_folder
+from imm.files import first_line, whole_folder
 from imm.language.corpus import Vocabulary
 from imm.language.settings import Settings
 
@@ -95,7 +95,7 @@ def load_model(folder: Path | str) -> tuple[LanguageModel, Vocabulary, Settings]
         vocabulary = Vocabulary(_words(about["words"]), level=about["level"])
         model = build(len(vocabulary), settings)
         model.load_state_dict(load_parameters(folder, settings))
-    except (KeyError, TypeError, ValueError, RuntimeError, SafetensorError) as error:
+    except (KeyError, TypeError, ValueError, RuntimeError) as error:
         raise ValueError(f"{folder} is not a whole language model: {' '.join(str(error).split())[:200]}") from None
     return model.eval(), vocabulary, settings
 
@@ -108,5 +108,9 @@ def _words(given: Sequence[str]) -> Sequence[str]:
 
 def load_parameters(folder: Path, settings: Settings) -> dict[str, Tensor]:
     """A saved model's parameters; a shared one is kept once, under its first name."""
-    parameters = load_file(folder / "model.safetensors")
+    path = folder / "model.safetensors"
+    try:
+        parameters = load_file(path)
+    except SafetensorError as error:
+        raise ValueError(f"{path} is damaged ({first_line(error)})") from None
     return parameters | ({"output.weight": parameters["embedding.weight"]} if settings.tied else {})

@@ -178,8 +178,11 @@ class Run:
 
     @property
     def _hopeless(self) -> float:
-        """A cross-entropy that no run comes back from: knowing nothing costs log V, a bad start little more."""
-        return 3 * math.log(len(self.texts.vocabulary)) + 3
+        """A cross-entropy that no run comes back from: knowing nothing costs log V, a bad start little more.
+
+        Of few words a single surprise costs more than that.
+        """
+        return max(3 * math.log(len(self.texts.vocabulary)) + 3, 20.0)
 
     def _diverged(self, how: str) -> DivergenceError:
         kept = f"; the last good state is in {self.folder}" if (self.folder / "checkpoint.safetensors").exists() else ""
@@ -223,8 +226,11 @@ class Run:
         settings, texts, at = self.settings, self.texts, self.position
         path = self.folder / "result.json"
         if path.exists():
-            finished: dict[str, Any] = json.loads(path.read_text())
-            return finished
+            try:
+                finished: dict[str, Any] = json.loads(path.read_text())
+                return finished
+            except ValueError:
+                pass  # damaged: the model can be judged again
         if at.best_epoch:
             self.model.load_state_dict(load_parameters(self.folder / "model", settings))
         result: dict[str, Any] = {"epochs": at.epoch, "best_epoch": at.best_epoch, "valid_perplexity": at.best}

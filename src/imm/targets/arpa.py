@@ -7,6 +7,9 @@ when the back-off's share is taken away. (In models that do not interpolate that
 """
 
 import gzip
+import sys
+import zlib
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator
 from itertools import islice
 from pathlib import Path
@@ -28,9 +31,14 @@ def write_arpa(model: Ngram, path: Path | str) -> None:
     """Writes an ARPA file, compressed if its name ends in ``.gz``; it appears whole or not at all."""
     path, trie = Path(path), model.trie
     words = [str(word) for word in model.classes]
-    broken = next((word for word in words if not word or len(word.split()) != 1), None)
+    broken = next((word for word in words if len(word.encode().split()) != 1), None)
     if broken is not None:
         raise ValueError(f"an ARPA file cannot hold the word {broken!r}: white space separates words there")
+    if model.about.bos is None and "<s>" in words:
+        raise ValueError(
+            "an ARPA file cannot hold <s> as a word of the text: it stands for a sentence's beginning there; "
+            "take it out of the text, and fit with the convention sentence"
+        )
     sizes = [len(trie.base), *(len(level.keys) for level in trie.levels)]
     with whole_file(path) as raw, _compressed(raw, path) as file:
         counts = "".join(f"ngram {order}={size}\n" for order, size in enumerate(sizes, 1))
@@ -75,18 +83,19 @@ def read_arpa(path: Path | str) -> Ngram:
         reader = _Reader(path, file)
         try:
             sizes = reader.sizes()
-            _, log_p, log_weight = reader.section(1, sizes[0], {})
-            names = reader.names
+            _, log_p, log_weight = reader.section(1, sizes[0])
             base = _power(log_p)
+            names = {word.decode(): number for word, number in reader.numbers.items()}
             bos = names.get("<s>")
             if bos is not None:
                 base[bos] = 0  # some write 0 or -99 there: <s> is never predicted
             trie = Trie(base, (), ())
             for order, size in enumerate(sizes[1:], 2):
                 missing = _power(log_weight)
-                grams, log_p, log_weight = reader.section(order, size, names)
+                grams, log_p, log_weight = reader.section(order, size)
                 trie, log_weight = _extend(trie, grams, _power(log_p), missing, log_weight, reader)
-        except (UnicodeDecodeError, EOFError, gzip.BadGzipFile) as error:
+            reader.expect(b"\\end\\")
+        except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path} cannot be read as an ARPA file: {error}") from None
     eos = names.get("</s>", names.get("<eos>"))
     unk = names.get("<unk>", names.get("<UNK>"))
@@ -101,8 +110,8 @@ def _extend(
     """The trie with one order more; n-grams are put in order, and their back-off weights with them."""
     parent = trie.find(list(grams[:, :-1].T))
     if (parent < 0).any():
-        gram = [list(reader.names)[word] for word in grams[int((parent < 0).argmax())]]
-        raise ValueError(f"{reader.path} has {' '.join(gram)!r}, but not {' '.join(gram[:-1])!r}")
+        gram = [list(reader.numbers)[word] for word in grams[int((parent < 0).argmax())]]
+        raise ValueError(f"{reader.path} has {_shown(b' '.join(gram))}, but not {_shown(b' '.join(gram[:-1]))}")
     values = p - missing[parent] * trie.score(grams[:, 1:-1], grams[:, -1])
     keys = (parent << word_bits(len(trie.base))) | grams[:, -1]
     order = np.argsort(keys, kind="stable")
@@ -118,56 +127,69 @@ def _power(log10: Floats) -> NDArray[np.float64]:
     return p
 
 
+def _shown(text: bytes) -> str:
+    return repr(text.decode(errors="replace")[:60])
+
+
 class _Reader:
-    """Goes through the lines; errors name the file and what was wrong."""
+    """Goes through the lines; errors name the file and what was wrong.
+
+    Lines are bytes: as everywhere in this package, only ASCII's white space separates words.
+
+    Attributes:
+        numbers: of the words, in the order of the file's 1-grams.
+    """
 
     def __init__(self, path: Path, file: Iterable[bytes]) -> None:
         self.path = path
-        self.names: dict[str, int] = {}
-        self._lines = (text for line in file if (text := line.decode().strip()))
+        self.numbers: dict[bytes, int] = {}
+        self._lines = (text for line in file if (text := line.strip()))
 
-    def _expect(self, wanted: str) -> None:
-        line = next(self._lines, "the end of the file")
+    def expect(self, wanted: bytes) -> None:
+        """Refuses a next line that is another."""
+        line = next(self._lines, b"the end of the file")
         if line != wanted:
-            raise ValueError(f"{self.path}: expected {wanted}, found {line[:60]!r}")
+            raise ValueError(f"{self.path}: expected {wanted.decode()}, found {_shown(line)}")
 
     def sizes(self) -> list[int]:
         """How many n-grams of each order there are; stops after the first section's title."""
-        if "\\data\\" not in self._lines:  # a generator: goes on until it is found
+        if all(line.removeprefix(BOM_UTF8) != b"\\data\\" for line in self._lines):  # goes on until it is found
             raise ValueError(f"{self.path} is not an ARPA file: it has no \\data\\")
         sizes: list[int] = []
         for line in self._lines:
-            if line == "\\1-grams:":
+            if line == b"\\1-grams:":
                 break
-            name, _, size = line.partition("=")
-            if name.split() != ["ngram", str(len(sizes) + 1)] or not size.strip().isdecimal():
-                raise ValueError(f"{self.path}: expected 'ngram {len(sizes) + 1}=...', found {line[:60]!r}")
+            name, _, size = line.partition(b"=")
+            if name.split() != [b"ngram", b"%d" % (len(sizes) + 1)] or not size.strip().isdigit():
+                raise ValueError(f"{self.path}: expected 'ngram {len(sizes) + 1}=...', found {_shown(line)}")
             sizes.append(int(size))
         if len(sizes) < 2:
             raise ValueError(f"{self.path} must have n-grams of order 2 at least, has order {len(sizes)}")
         return sizes
 
-    def section(self, order: int, size: int, names: dict[str, int]) -> tuple[Ints, Floats, Floats]:
-        """The n-grams ``[size, order]``, log10 P and log10 back-off weights; stops after the next section's title."""
+    def section(self, order: int, size: int) -> tuple[Ints, Floats, Floats]:
+        """The n-grams ``[size, order]``, log10 P and log10 back-off weights; stops after the last of them."""
         if order > 1:
-            self._expect(f"\\{order}-grams:")
-        rows = [line.split() for line in islice(self._lines, size)]
+            self.expect(b"\\%d-grams:" % order)
+        rows = [line.split() for line in islice(self._lines, min(size, sys.maxsize))]
         bad = next((row for row in rows if not order + 1 <= len(row) <= order + 2), None)
         if len(rows) != size or bad is not None:
-            found = f"{len(rows)} lines" if bad is None else repr(" ".join(bad)[:60])
+            found = f"{len(rows)} lines" if bad is None else _shown(b" ".join(bad))
             raise ValueError(f"{self.path}: expected {size} lines of {order}-grams, found {found}")
         if order == 1:
-            names = self.names = {row[1]: word for word, row in enumerate(rows)}
-            if len(names) != size:
+            self.numbers = {row[1]: word for word, row in enumerate(rows)}
+            if len(self.numbers) != size:
                 raise ValueError(f"{self.path} has the same 1-gram twice")
         try:
-            grams = np.array([[names[word] for word in row[1 : order + 1]] for row in rows], np.int64)
+            grams = np.array([[self.numbers[word] for word in row[1 : order + 1]] for row in rows], np.int64)
             log_p = np.array([float(row[0]) for row in rows])
             log_weight = np.array([float(row[order + 1]) if len(row) > order + 1 else 0.0 for row in rows])
         except KeyError as unknown:
-            raise ValueError(f"{self.path}: {unknown.args[0]!r} is in a {order}-gram, but not a 1-gram") from None
+            raise ValueError(f"{self.path}: {_shown(unknown.args[0])} is in a {order}-gram, but not a 1-gram") from None
         except ValueError as error:
             raise ValueError(f"{self.path}: among the {order}-grams, {error}") from None
-        if not (np.isfinite(log_p) & (log_p <= 0) & np.isfinite(log_weight)).all():
+        if not (np.isfinite(log_p) & (log_p <= 0)).all():
             raise ValueError(f"{self.path}: among the {order}-grams is a log10 probability above 0 or not finite")
+        if not (np.isfinite(log_weight) & (log_weight < -NEVER)).all():
+            raise ValueError(f"{self.path}: among the {order}-grams is a log10 weight above {-NEVER:.0f} or not finite")
         return grams.reshape(size, order), log_p, log_weight

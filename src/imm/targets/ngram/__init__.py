@@ -5,7 +5,7 @@ from imm.targets.ngram.discounts import Discounts
 from imm.targets.ngram.evaluation import Evaluation, evaluate
 from imm.targets.ngram.model import CONVENTIONS, About, Ngram, Parts
 from imm.targets.ngram.saving import load, save
-from imm.targets.ngram.smoothing import ZERO_COUNTS
+from imm.targets.ngram.smoothing import ZERO_COUNTS, check_zero_counts
 
 __all__ = [
     "CONVENTIONS",
@@ -17,6 +17,7 @@ __all__ = [
     "Evaluation",
     "Ngram",
     "Parts",
+    "check_zero_counts",
     "evaluate",
     "load",
     "save",

@@ -55,8 +55,9 @@ def evaluate(model: Ngram, pieces: Iterable[Any]) -> Evaluation:
         grams = np.stack([symbol[predicted] - 1 for symbol in symbols], 1)
         p = model.trie.score(grams[:, :-1], grams[:, -1])
         tokens += len(p)
-        zeros += int(np.count_nonzero(p == 0))
-        total += float(np.log(p[p > 0]).sum())
+        some = p > 0
+        zeros += len(p) - int(np.count_nonzero(some))
+        total += float(np.log(p[some]).sum())
     if tokens == 0:
         raise ValueError("there is nothing to predict: a stream needs two tokens at least")
     return Evaluation(tokens, zeros, total)

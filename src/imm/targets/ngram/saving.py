@@ -9,7 +9,7 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from imm.files import whole_folder
+from imm.files import remove_leftovers, whole_folder
 from imm.targets.ngram.discounts import Discounts
 from imm.targets.ngram.model import About, Ngram
 from imm.targets.ngram.trie import Level, Trie
@@ -25,6 +25,7 @@ def save(model: Ngram, folder: Path | str) -> None:
     for order, (level, missing) in enumerate(zip(trie.levels, trie.missing, strict=True), 2):
         numbers |= {f"keys.{order}": level.keys, f"values.{order}": level.values, f"missing.{order - 1}": missing}
     settings = {"format": FORMAT, "order": model.order, **asdict(model.about), "classes": model.classes}
+    remove_leftovers(Path(folder))
     with whole_folder(Path(folder), SETTINGS) as place:
         save_file({name: np.ascontiguousarray(array) for name, array in numbers.items()}, place / NUMBERS)
         (place / SETTINGS).write_text(json.dumps(settings, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -47,7 +48,7 @@ def load(folder: Path | str) -> Ngram:
             for given in settings["discounts"]
         )
         rest = {name: settings[name] for name in ("convention", "eos", "bos", "unk", "zero_counts")}
-        _check(trie)
+        _check(trie, settings["convention"])
         return Ngram(trie, settings["classes"], About(**rest, discounts=discounts))
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder} has no {NUMBERS}: it is not a whole n-gram model") from None
@@ -72,12 +73,19 @@ def _three(amounts: list[float]) -> tuple[float, float, float]:
     return one, two, three
 
 
-def _check(trie: Trie) -> None:
-    below = len(trie.base)
+def _check(trie: Trie, convention: str) -> None:
+    below = n_words = len(trie.base)
+    total = float(trie.base.sum())
+    if not (np.isfinite(total) and trie.base.min() >= 0 and (convention == "arpa" or abs(total - 1) < 1e-3)):
+        raise ValueError(f"the probabilities of words are negative, or do not sum to 1 but to {total:.6g}")
     for order, (level, missing) in enumerate(zip(trie.levels, trie.missing, strict=True), 2):
         keys = level.keys
         if len(missing) != below or len(level.values) != len(keys):
             raise ValueError(f"the arrays of order {order} do not fit together")
         if len(keys) and (bool((np.diff(keys) <= 0).any()) or keys[0] < 0 or int(keys[-1] >> trie.bits) >= below):
             raise ValueError(f"the keys of order {order} are not ascending, or lead nowhere")
+        if not np.isfinite(level.values).all() or not np.isfinite(missing).all():
+            raise ValueError(f"among the numbers of order {order} is one that is not finite")
+        if len(keys) and int((keys & ((1 << trie.bits) - 1)).max()) >= n_words:
+            raise ValueError(f"the n-grams of order {order} have words beyond the {n_words} that there are")
         below = len(keys)

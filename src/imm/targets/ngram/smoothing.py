@@ -37,8 +37,7 @@ def smooth(counts: Counts, n_words: int, zero_counts: str) -> tuple[Trie, tuple[
         zero_counts: in the ``stream`` convention, what to do with a word that never stands after another, so that
             ``N1+(· y) = 0``: ``one`` takes it as one, ``keep`` leaves its probability zero.
     """
-    if zero_counts not in ZERO_COUNTS:
-        raise ValueError(f"zero_counts must be one of {', '.join(ZERO_COUNTS)}, got {zero_counts!r}")
+    check_zero_counts(zero_counts)
     largest = max(counts.largest, counts.bos or 0, counts.eos or 0)
     if largest >= n_words:
         raise ValueError(f"token {largest} is not below the number of classes, {n_words}")
@@ -53,6 +52,12 @@ def smooth(counts: Counts, n_words: int, zero_counts: str) -> tuple[Trie, tuple[
         level, missing = _level(trie, adjusted, counts.bits, taken)
         trie = Trie(base, (*trie.levels, level), (*trie.missing, missing))
     return trie, tuple(discounts)
+
+
+def check_zero_counts(zero_counts: str) -> None:
+    """Refuses what :func:`smooth` would, for those who count long before."""
+    if zero_counts not in ZERO_COUNTS:
+        raise ValueError(f"zero_counts must be one of {', '.join(ZERO_COUNTS)}, got {zero_counts!r}")
 
 
 class _Adjusted(NamedTuple):

@@ -54,7 +54,9 @@ def check_log_probabilities(log_q: Tensor, name: str = "log_q", weights: Tensor 
     if weights is not None:
         first = first[weights[(0,) * (weights.ndim - 1)].argmax()]
     total = torch.logsumexp(first.to(torch.promote_types(first.dtype, torch.float32)), 0).exp().item()
-    if math.isnan(total) or abs(total - 1) > LOGITS_TOLERANCE:
+    if math.isnan(total):
+        raise ValueError(f"{name} has NaN in row 0: if it is a model's, training diverged; try a lower learning rate")
+    if abs(total - 1) > LOGITS_TOLERANCE:
         raise ValueError(f"{name} must be log-probabilities (log_softmax, not logits); row 0 sums to {total:.6g}")
 
 

@@ -87,3 +87,10 @@ def test_reproduce_writes_and_prints(tmp_path):
     as_json = json.loads(runner.invoke(app, [*arguments, "--json"]).stdout)
     assert as_json == json.loads((tmp_path / "counterexample" / "result.json").read_text())
     assert "index.html" in runner.invoke(app, ["report", str(tmp_path)]).output
+
+
+def test_another_folder_of_data_is_among_the_settings(tmp_path, monkeypatch):
+    monkeypatch.setenv("IMM_DATA", "")  # put back afterwards
+    arguments = ["reproduce", "counterexample", "--quick", "--out", str(tmp_path / "out"), "--data", str(tmp_path)]
+    printed = runner.invoke(app, [*arguments, "--json"], catch_exceptions=False)
+    assert json.loads(printed.stdout)["settings"]["data"] == str(tmp_path.resolve())

@@ -1,6 +1,8 @@
 """The GLUE study with a tiny model and made-up rows."""
 
 import importlib.util
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -124,6 +126,21 @@ def test_masked_words_are_learned_and_kept_and_only_where_there_is_no_head(tmp_p
     assert load_file(f"{folder}/model.safetensors")["cls.predictions.bias"].any()  # it began with zeros
     monkeypatch.setattr(glue_words, "model_folder", lambda name: folder)
     assert glue_words.with_head({**SETTINGS, "model": "with a head"}, tmp_path) == folder
+
+
+def test_a_head_that_two_need_is_trained_once(tmp_path, monkeypatch):
+    trained, slowly = [], kept_runs.train
+
+    def watched(trainer, folder):
+        trained.append(folder)
+        time.sleep(0.5)
+        slowly(trainer, folder)
+
+    monkeypatch.setattr(kept_runs, "train", watched)
+    with ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(lambda _: glue_words.with_head(SETTINGS, tmp_path), range(2)))
+    assert found[0] == found[1]
+    assert len(trained) == 1
 
 
 def test_the_encoder_has_a_rate_of_its_own(tmp_path):

@@ -57,6 +57,22 @@ def test_interrupted_it_continues_where_it_stopped(tmp_path):
     assert seen == [(2, 3), (3, 3)]
 
 
+def test_runs_and_results_of_other_data_are_others(tmp_path):
+    kept = []
+
+    def keeps(settings, piece, folder):
+        kept.append(folder)
+        return run(settings, piece)
+
+    study = replace(STUDY, run=keeps, continues=True)
+    reproduce(study, {**STUDY.settings, "data": "/some"}, tmp_path, 1, silent)
+    with pytest.raises(ValueError, match="was made with other settings"):
+        reproduce(study, {**STUDY.settings, "data": "/other"}, tmp_path, 1, silent)
+    reproduce(study, {**STUDY.settings, "data": "/other"}, tmp_path / "b", 1, silent)
+    reproduce(study, STUDY.settings, tmp_path / "c", 1, silent)
+    assert len({folder.name for folder in kept}) == 3
+
+
 def killed_at_one(settings, piece):
     if piece["n"] == 1:
         time.sleep(0.5)  # what the other process did is written by then

@@ -25,7 +25,10 @@ def _setting(panel: str, text: str, *names: str) -> Any:
 @app.command()
 def train(
     train: Annotated[Path, typer.Option(help="The text to learn from, UTF-8, one sentence a line.")],
-    valid: Annotated[Path, typer.Option(help="The text that tells which epoch's model is best.")],
+    valid: Annotated[
+        Path,
+        typer.Option(help="The text that tells which epoch's model is best; with --model FOLDER the last is kept."),
+    ],
     test: Annotated[Path | None, typer.Option(help="A text that the best model is judged on.")] = None,
     ngram_text: Annotated[
         Path | None, typer.Option(help="A larger text to count the bigram on; if not given, the training text.")

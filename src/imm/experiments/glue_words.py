@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from filelock import FileLock
 from transformers import AutoModelForMaskedLM, DataCollatorForLanguageModeling, Trainer, TrainingArguments, set_seed
 
 from imm.experiments import kept_runs
@@ -71,12 +72,19 @@ def with_head(settings: Settings, kept: Path) -> str:
     """
     where, chosen = model_folder(settings["model"]), settings["head"]
     folder = kept / f"head-{digest(settings['model'], chosen)}"
-    if kept_runs.finished(folder):
-        return str(folder / "model")
+    kept.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder.with_suffix(".lock")):  # processes that need the same head wait for the first
+        if not kept_runs.finished(folder) and not _train_head(where, chosen, folder):
+            return where
+    return str(folder / "model")
+
+
+def _train_head(where: str, chosen: Settings, folder: Path) -> bool:
+    """Trains a head, or continues; whether the model had none."""
     set_seed(chosen["seed"])
     model, found = load_model(AutoModelForMaskedLM, where, output_loading_info=True)
     if not found["missing_keys"]:
-        return where
+        return False
     tokenizer = load_tokenizer(where)
     lines = list(islice(wiki_lines("train", tokenizer.unk_token), chosen["steps"] * chosen["batch_size"]))
     rows = tokenizer(lines, truncation=True, max_length=chosen["length"], return_attention_mask=False)["input_ids"]
@@ -107,7 +115,7 @@ def with_head(settings: Settings, kept: Path) -> str:
     with whole_folder(folder / "model", "config.json") as new:
         model.save_pretrained(new)
     kept_runs.finish(folder, trainer, {})
-    return str(folder / "model")
+    return True
 
 
 class _WordsTrainer(Trainer):

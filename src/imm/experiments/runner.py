@@ -55,7 +55,9 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
     progress(len(parts), len(pieces))
     # Studies name their pieces from small to large; begun with the largest, no processor is idle at the end.
     missing = [i for i in reversed(range(len(pieces))) if i not in parts]
-    kept = out / "runs" if study.continues else None
+    # Runs of other data are others, whatever their settings.
+    runs = out / (f"runs-{digest(wanted['data'])}" if "data" in wanted else "runs")
+    kept = runs if study.continues else None
     work = [_Work(study.run, settings, pieces[i], i, kept) for i in missing]
     for i, rows, seconds in _compute(work, jobs):
         parts[i] = {"rows": rows, "seconds": seconds}

@@ -40,6 +40,12 @@ def test_a_model_that_is_not_there(tmp_path):
     assert model_words(tmp_path) is None
 
 
+def test_a_model_without_its_tokenizer(tmp_path):
+    tiny.gpt2().save_pretrained(tmp_path)
+    with pytest.raises(OSError, match=r"holds no tokenizer: put it there with tokenizer\.save_pretrained\("):
+        load_tokenizer(tmp_path)
+
+
 def test_parameters_that_could_run_code_are_refused(folder):
     (folder / "model.safetensors").unlink()
     torch.save(tiny.gpt2().state_dict(), folder / "pytorch_model.bin")

@@ -106,6 +106,37 @@ def test_a_short_context_model_sees_the_last_tokens_only(kind):
         target(torch.tensor([1, 2, 3]))
 
 
+def test_the_head_of_a_short_context_model_reads_the_last_token_alone():
+    model, seen = tiny.gpt2(), []
+    model.lm_head.register_forward_hook(lambda _, given, __: seen.append(tuple(given[0].shape)))
+    ShortContextModel(model, 3)(torch.tensor([[5, 6, 7], [7, 6, 5]]))
+    assert seen == [(1, 2, 8)]
+
+
+@pytest.mark.parametrize(
+    ("model", "length", "message"),
+    [
+        (lambda: tiny.bert(), 1, "BertForMaskedLM predicts masked words: a short-context model must be causal"),
+        (lambda: tiny.classifier(), 1, "BertForSequenceClassification has no language-model head"),
+        (lambda: tiny.gpt2().transformer, 1, "GPT2Model has no language-model head"),
+        (lambda: tiny.gpt2(), 17, "GPT2LMHeadModel reads at most 16 tokens, and short contexts are to have 17"),
+    ],
+)
+def test_a_short_context_model_that_cannot_be_one(model, length, message):
+    with pytest.raises(ValueError, match=message):
+        ShortContextModel(model(), length)
+
+
+def test_padding_is_not_counted():
+    plain = tiny.rows(20)
+    padded = tiny.tokenizer()(tiny.texts(20), padding="max_length", max_length=12)
+    rows = [{name: padded[name][i] for name in ("input_ids", "attention_mask")} for i in range(20)]
+    short = torch.arange(20)
+    found = fit_token_ngram(rows, tiny.tokenizer())(short)
+    torch.testing.assert_close(found, fit_token_ngram((row["input_ids"] for row in plain), tiny.tokenizer())(short))
+    torch.testing.assert_close(found, fit_token_ngram(plain, tiny.tokenizer())(short))
+
+
 def test_a_longer_model_learns_from_a_shorter_one(tmp_path):
     teacher = ShortContextModel(tiny.gpt2(seed=3), 2, tiny.tokenizer())
     last = {}

@@ -5,7 +5,7 @@ import torch
 
 pytest.importorskip("transformers")
 from torch.nn.functional import cross_entropy
-from transformers import Trainer
+from transformers import Trainer, default_data_collator
 
 from imm.language.huggingface import IMMTrainer
 from tests.language.huggingface import tiny
@@ -139,6 +139,25 @@ def test_one_row_eight_times_is_eight_rows_at_once(tmp_path, model, matching):
     assert history(some, "matching") == pytest.approx(history(whole, "matching"), rel=1e-5)
 
 
+@pytest.mark.parametrize("matching", ["sampled", "exact"])
+def test_masked_models_accumulate_too(tmp_path, matching):
+    """BERT's loss is a mean over its batch, which the trainer adds up: eight times the loss, IMM's share as before."""
+    rows = [{"input_ids": [2, 5 + i, 4, 6 + i, 3], "labels": [-100, -100, 7 + i, -100, -100]} for i in range(8)]
+    rows = [row | {"attention_mask": [1] * 5} for row in rows]
+    changes = PLAIN | {"matching": matching, "max_steps": 2, "lam": 1.0, "positions": 0}
+    found = []
+    for size, rate in ((8, 0.4), (1, 0.05)):
+        sizes = {"per_device_train_batch_size": size, "gradient_accumulation_steps": 8 // size, "learning_rate": rate}
+        args = tiny.config(tmp_path, **(changes | sizes))
+        more = {"data_collator": default_data_collator, "processing_class": tiny.tokenizer(masked=True)}
+        made = IMMTrainer(tiny.bert(), args, train_dataset=rows, target=tiny.bigram(masked=True), **more)
+        found.append((tiny.trained(made), history(made, "matching"), history(made, "cross_entropy")))
+    whole, some = found
+    torch.testing.assert_close(some[0], whole[0], rtol=1e-4, atol=1e-5)
+    assert some[1] == pytest.approx(whole[1], rel=1e-5)
+    assert some[2] == pytest.approx(whole[2], rel=1e-5)
+
+
 def test_streaming_accumulates_too_where_the_batches_share_no_short_context(tmp_path):
     rows = [{"input_ids": [5 + i] * (3 + i % 2)} for i in range(8)]
     changes = PLAIN | {"learning_rate": 0.1, "max_steps": 1, "lam": 1.0}
@@ -169,6 +188,30 @@ def test_a_checkpoint_without_matching_or_of_another_is_refused(tmp_path):
     (tmp_path / "checkpoint-1" / "matching.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match=r"has no matching\.safetensors: it is no checkpoint of an IMMTrainer"):
         tiny.trainer(tmp_path, matching="sampled", **changes).train(resume_from_checkpoint=True)
+
+
+def test_a_checkpoint_of_parameters_only_goes_on_with_a_new_table(tmp_path):
+    changes = {"save_strategy": "steps", "save_steps": 2, "save_only_model": True}
+    tiny.trainer(tmp_path, max_steps=2, **changes).train()
+    again = tiny.trainer(tmp_path, max_steps=3, **changes)
+    with pytest.warns(UserWarning, match=r"has parameters only \(save_only_model\): matching begins anew"):
+        again.train(resume_from_checkpoint=True)
+    assert int(again.matcher.table.steps) == 1
+
+
+def test_passes_of_masked_models_are_bounded(tmp_path):
+    found, sizes = [], []
+    for at_once in (3, 1000):
+        args = tiny.config(tmp_path, positions=0, rows_at_once=at_once, max_steps=1, lam=1.0)
+        model, more = tiny.bert(), {"processing_class": tiny.tokenizer(masked=True)}
+        model.base_model.register_forward_hook(lambda _, __, out: sizes.append(len(out.last_hidden_state)))
+        rows = tiny.rows(4, masked=True)
+        collator = tiny.collator(masked=True)
+        torch.manual_seed(0)
+        made = IMMTrainer(model, args, collator, rows, target=tiny.bigram(masked=True), **more)
+        found.append(tiny.trained(made))
+        assert max(sizes) <= 4 if at_once == 3 else max(sizes) > 10
+    torch.testing.assert_close(*found)
 
 
 @pytest.mark.parametrize("matching", MATCHINGS)

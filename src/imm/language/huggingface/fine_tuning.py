@@ -15,9 +15,9 @@ from transformers import AutoModelForCausalLM, Trainer, default_data_collator, s
 
 from imm.files import whole_folder, write_whole
 from imm.language.claim import claim
-from imm.language.huggingface.checks import reading_of
 from imm.language.huggingface.config import IMMConfig
 from imm.language.huggingface.continuing import Progress, quietly, train
+from imm.language.huggingface.kinds import reading_of
 from imm.language.huggingface.loading import load_model, load_tokenizer
 from imm.language.huggingface.stream import cut, log_likelihoods
 from imm.language.huggingface.targets import fit_token_ngram, token_rows

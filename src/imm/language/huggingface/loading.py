@@ -13,7 +13,11 @@ def load_tokenizer(name: str | Path, fetch: bool = False) -> Any:
     """
     from transformers import AutoTokenizer
 
-    return _load(AutoTokenizer, "tokenizer", name, fetch)
+    tokenizer = _load(AutoTokenizer, "tokenizer", name, fetch)
+    if set(tokenizer.get_vocab().values()) <= set(tokenizer.all_special_ids):
+        # transformers makes one without words of a model's configuration
+        raise OSError(f"{name} holds no tokenizer: put it there with tokenizer.save_pretrained({str(name)!r})")
+    return tokenizer
 
 
 def load_model(kind: Any, name: str | Path, fetch: bool = False, **more: Any) -> Any:

@@ -5,6 +5,7 @@ from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from imm.inducers import Contexts
 from imm.language.evaluation import evaluating
@@ -124,11 +125,23 @@ class Running(Matcher):
             codes, weight = self.codes.encode(places.short), places.weight
             scores = weight.new_zeros(0, len(self.target.classes))
             if len(places):
-                with evaluating(model):
-                    scores = head(model, self.reading.hidden(model, batch.rows, places.row, places.place))
+                scores = head(model, self._hidden(model, batch.rows, places))
         return streaming_loss(
             self.table, scores, codes, weight, self.target, self.codes, self.args.rows_at_once, self.together
         )
+
+    def _hidden(self, model: Any, rows: Rows, places: Places) -> Tensor:
+        """Passes of ``rows_at_once`` places; where there are several, they are made again on the way back."""
+
+        def of(row: Tensor, place: Tensor) -> Tensor:
+            with evaluating(model):
+                return self.reading.hidden(model, rows, row, place)
+
+        some = self.args.rows_at_once
+        if len(places) <= some:
+            return of(places.row, places.place)
+        pieces = zip(places.row.split(some), places.place.split(some), strict=True)
+        return torch.cat([checkpoint(of, row, place, use_reentrant=False) for row, place in pieces])
 
 
 class Every(Matcher):

@@ -1,5 +1,6 @@
 """What matching remembers, in a checkpoint's folder."""
 
+import warnings
 from pathlib import Path
 
 from imm.language.checkpoint import Checkpoint
@@ -19,7 +20,12 @@ def load_matching(matcher: Matcher, folder: Path) -> None:
     """What :func:`save_matching` wrote. Nothing that is read is run."""
     found = Checkpoint.read(folder / FILE)
     if found is None:
-        raise FileNotFoundError(f"{folder} has no {FILE}: it is no checkpoint of an IMMTrainer")
+        if (folder / "optimizer.pt").exists():
+            raise FileNotFoundError(f"{folder} has no {FILE}: it is no checkpoint of an IMMTrainer")
+        warnings.warn(
+            f"{folder} has parameters only (save_only_model): matching begins anew, as the optimizer does", stacklevel=2
+        )
+        return
     if found.record["matching"] != matcher.args.matching:
         raise ValueError(
             f"{folder} is of {found.record['matching']} matching, and this run's is {matcher.args.matching}"

@@ -1,6 +1,6 @@
 """Restricted models over a model's own tokens: n-grams, ARPA files, and another model that sees few tokens."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from imm.language.counting import Perplexity
+from imm.language.huggingface.head import head
+from imm.language.huggingface.kinds import is_causal
 from imm.language.text import Progress, blocks
 from imm.targets import Ngram, Target
 from imm.targets.arpa import read_arpa
@@ -38,7 +40,8 @@ def fit_token_ngram(
     """A Kneser-Ney n-gram of tokenised rows, which follow each other as one stream.
 
     Args:
-        rows: token numbers, a sequence each; such as ``(row["input_ids"] for row in dataset)``.
+        rows: token numbers, a sequence each; or rows of a dataset with ``input_ids``, and ``attention_mask`` where
+            some are padding, which is not counted.
         tokenizer: whose numbers they are.
         order: of the n-grams.
         n_words: how many words the model predicts, if they are more than the tokenizer's.
@@ -46,9 +49,17 @@ def fit_token_ngram(
     """
     counter = Counter(order, eos=tokenizer.eos_token_id)
     for row in rows:
-        counter.add(np.asarray(row, np.int64))
+        counter.add(_real_tokens(row))
     words = tokens_of(tokenizer, n_words)
     return Ngram.from_counts(counter.counts(), words, unk=tokenizer.unk_token_id, zero_counts=zero_counts)
+
+
+def _real_tokens(row: Any) -> NDArray[np.int64]:
+    if not isinstance(row, Mapping):
+        return np.asarray(row, np.int64)
+    tokens = np.asarray(row["input_ids"], np.int64)
+    mask = row.get("attention_mask")
+    return tokens if mask is None else tokens[np.asarray(mask, bool)]
 
 
 def token_rows(path: Path | str, tokenizer: Any, progress: Progress | None = None) -> Iterator[NDArray[np.int64]]:
@@ -112,9 +123,14 @@ class ShortContextModel(Target):
     """
 
     def __init__(self, model: Any, length: int, tokenizer: Any = None, rows_at_once: int = 64) -> None:
+        kind, most = type(model).__name__, getattr(model.config, "max_position_embeddings", None)
+        if not is_causal(model):
+            raise ValueError(f"{kind} predicts masked words: a short-context model must be causal")
+        if check_count(length, "length") > (most or length):
+            raise ValueError(f"{kind} reads at most {most} tokens, and short contexts are to have {length}")
         n_words = model.get_output_embeddings().weight.shape[0]
         super().__init__(range(n_words) if tokenizer is None else tokens_of(tokenizer, n_words))
-        self.length = check_count(length, "length")
+        self.length = length
         self.model = model.eval().requires_grad_(False)
         self._at_once = rows_at_once
 
@@ -125,8 +141,11 @@ class ShortContextModel(Target):
         tokens = tokens[:, None] if tokens.ndim == 1 else tokens
         if tokens.shape[1] != self.length:
             raise ValueError(f"short must be [n, {self.length}], got shape {tuple(tokens.shape)}")
-        parts = [self.model(input_ids=some).logits[:, -1].float() for some in tokens.split(self._at_once)]
-        return torch.softmax(torch.cat(parts), -1)
+        parts = []
+        for some in tokens.split(self._at_once):
+            last = self.model.base_model(input_ids=some).last_hidden_state[:, -1]
+            parts.append(torch.softmax(head(self.model, last).float(), -1))
+        return torch.cat(parts)
 
 
 def token_perplexity(model: Ngram, path: Path | str, tokenizer: Any, progress: Progress | None = None) -> Perplexity:

@@ -10,8 +10,9 @@ from torch import Tensor
 from transformers import Trainer, TrainerCallback
 
 from imm.language.huggingface.apart import Apart
-from imm.language.huggingface.checks import check_head, check_words, context_length, language_model, reading_of
+from imm.language.huggingface.checks import check_words, context_length
 from imm.language.huggingface.config import IMMConfig
+from imm.language.huggingface.kinds import check_head, language_model, reading_of
 from imm.language.huggingface.masked import TaskWithMaskedLM
 from imm.language.huggingface.matchers import MATCHERS, Batch, Matcher
 from imm.language.huggingface.reading import Causal, Reading
@@ -96,7 +97,7 @@ class IMMTrainer(Trainer):
         if not self.matcher.apart:
             return loss
         batch = self.matcher.batch(self._prepare_inputs(inputs))
-        lam: float = self.args.lam
+        lam: float = self.args.lam * self._counted(num_items_in_batch)
         share = 1 / self._places(batch)
         with self._apart.gathering(), self.accelerator.autocast():
             total = self.matcher.backward_apart(language_model(self.model), batch, lam * share)
@@ -113,17 +114,17 @@ class IMMTrainer(Trainer):
             return super().compute_loss(model, known, return_outputs, num_items_in_batch)
         batch = self.matcher.batch(inputs)  # first: the trainer takes labels out if it smoothes them
         loss, outputs = super().compute_loss(model, known, True, num_items_in_batch)
-        steps = self._divided_by(num_items_in_batch)
+        steps, counted = self._divided_by(num_items_in_batch), self._counted(num_items_in_batch)
         terms = {name: outputs[name] for name in ("task_loss", "masked_loss") if name in outputs}
         for name, term in (terms or {"cross_entropy": loss}).items():
-            self._note(name, term / steps)
+            self._note(name, term / (steps * counted))
         if not self.matcher.apart:
             batch = Batch(batch.rows, batch.places, outputs["logits"])
             with self.accelerator.autocast():
                 total = self.matcher(language_model(self.model), batch)
             matching = total * (self._together.size / self._places(batch))
             self._note("matching", matching)
-            loss = loss + self.args.lam * steps * matching
+            loss = loss + self.args.lam * steps * counted * matching
         return (loss, outputs) if return_outputs else loss
 
     def prediction_step(self, model: Any, inputs: dict[str, Any], *rest: Any, **more: Any) -> Any:
@@ -161,6 +162,21 @@ class IMMTrainer(Trainer):
         if scaled if said is None else said:
             return 1
         return int(getattr(self, "current_gradient_accumulation_steps", 1))
+
+    def _counted(self, num_items_in_batch: Any) -> int:
+        """How often the primary loss is counted.
+
+        BERT and most masked models are told how many words an optimizer step has, for a mean over all of them, and take
+        that of their own batch: the trainer then adds such means up. So is IMM counted, or λ would be another.
+        """
+        ours = self.label_smoother is not None or self.compute_loss_func is not None
+        if num_items_in_batch is None or ours or not self.model_accepts_loss_kwargs:
+            return 1
+        forward = inspect.unwrap(type(self.model).forward)
+        if "loss_function" in forward.__code__.co_names:  # transformers' own, which takes it
+            return 1
+        steps = int(getattr(self, "current_gradient_accumulation_steps", 1))
+        return steps * (self._together.size if self.args.average_tokens_across_devices else 1)
 
     def _for_model(self, inputs: Mapping[str, Any]) -> dict[str, Any]:
         ours = self._not_taken()

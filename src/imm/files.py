@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -51,7 +51,7 @@ def whole_path(path: Path) -> Iterator[Path]:
         _as_others(new)
         _sync(new)
         new.replace(path)
-        _sync(path.parent)
+        _sync_folder(path.parent)
 
 
 @contextmanager
@@ -71,8 +71,9 @@ def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
         yield new
         for file in new.rglob("*.safetensors"):
             _as_others(file)  # safetensors makes them for their owner only
-        for part in (*new.rglob("*"), new):
-            _sync(part)
+        for part in new.rglob("*"):
+            _sync_folder(part) if part.is_dir() else _sync(part)
+        _sync_folder(new)
         if path.exists():
             path.rename(old)
         try:
@@ -81,7 +82,7 @@ def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
             if old.exists():
                 old.rename(path)
             raise
-        _sync(path.parent)
+        _sync_folder(path.parent)
 
 
 @contextmanager
@@ -95,7 +96,7 @@ def _beside(path: Path) -> Iterator[Path]:
 
 
 def _sync(path: Path) -> None:
-    """Waits until a file, or a folder's list of names, is on the disk: else a name may outlive what it stands for."""
+    """Waits until a file is on the disk: else its name may be there after a power cut, and what it stands for not."""
     if os.name != "posix":
         return  # elsewhere what is only read cannot be synced
     handle = os.open(path, os.O_RDONLY)
@@ -103,6 +104,12 @@ def _sync(path: Path) -> None:
         os.fsync(handle)
     finally:
         os.close(handle)
+
+
+def _sync_folder(path: Path) -> None:
+    """The same for a folder's list of names; not every disk can, and not every folder may be read."""
+    with suppress(OSError):
+        _sync(path)
 
 
 def _as_others(file: Path) -> None:

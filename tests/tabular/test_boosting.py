@@ -200,6 +200,10 @@ class TestLibrary:
         np.testing.assert_allclose(begun.scores(given.x), best.scores(word), atol=1e-4)
         grown = engine(n_trees=10).prepare(given).solve(3.0, lam)
         assert np.abs(grown.scores(given.x) - best.scores(word)).max() > 0.1
+        other = given.x.copy()
+        other[:, 2] = given.x[::-1, 2]
+        added = [(grown.scores(x) / grown.scale - grown.begin.scores(x)) for x in (given.x, other)]
+        np.testing.assert_allclose(*added, atol=1e-5)  # no tree splits on the word
 
     @pytest.mark.parametrize("n_classes", [0, 2, 3])
     def test_trees_begin_from_a_share_of_an_old_model_that_is_linear(self, engine, n_classes):

@@ -304,7 +304,7 @@ class Growing:
         return Begin.on(self._columns, begin, problem.x)
 
     def solve(self, l2: float, lam: float, start: Any = None, precise: bool = True) -> TreesFit:  # noqa: ARG002
-        """All trees; nothing is begun from ``start``."""
+        """All trees; nothing is begun from ``start``. None splits on the old model's word, with which they begin."""
         engine, problem = self.engine, self.problem
         rng = np.random.default_rng(self.seed)
         matched = bool(lam) and problem.pairs is not None
@@ -316,6 +316,8 @@ class Growing:
             x = problem.x if drawn is None else np.vstack([problem.x, pair_rows(problem, drawn)])
             before = begin.scores(x) if problem.offset is None else problem.offset
             objective = Objective(problem, drawn, lam)
+            if problem.n_old:
+                x = np.hstack([x[:, : -problem.n_old], np.zeros((len(x), problem.n_old))])
 
             def gradients(raw: Array, objective: Objective = objective, before: Array = before) -> tuple[Array, Array]:
                 return objective(raw + before)

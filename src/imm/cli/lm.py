@@ -75,6 +75,9 @@ def train(
     unroll: Annotated[int | None, _setting("Training", "L: words in a window.")] = None,
     seed: Annotated[int | None, _setting("Training", "Of all random numbers.")] = None,
     lam: Annotated[float | None, _setting("Matching", "λ of IMM and of reverse KD.")] = None,
+    lam_falls: Annotated[
+        bool | None, _setting("Matching", "Whether λ falls from there, linearly to zero over the epochs.")
+    ] = None,
     gamma: Annotated[float | None, _setting("Matching", "γ of noising and smoothing.")] = None,
     n_contexts: Annotated[int | None, _setting("Matching", "k: contexts of a word (sampled).")] = None,
     every: Annotated[int | None, _setting("Matching", "j: batches from one with k contexts to the next (sampled).")] = (
@@ -124,6 +127,7 @@ def train(
         "unroll": unroll,
         "seed": seed,
         "lam": lam,
+        "lam_falls": lam_falls,
         "gamma": gamma,
         "n_contexts": n_contexts,
         "every": every,

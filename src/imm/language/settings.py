@@ -51,6 +51,7 @@ class Settings:
         clip: the norm at which a gradient is clipped.
         method: one of ``METHODS``.
         lam: λ of reverse KD and of IMM.
+        lam_falls: whether λ falls from there, linearly to zero over the epochs.
         gamma: how much noise or smoothing; γ0 of Kneser-Ney noising.
         n_contexts: k (sampled).
         every: j; on the other batches one sample is taken, which is the batch's own context (sampled).
@@ -86,6 +87,7 @@ class Settings:
     clip: float = 5.0
     method: str = "none"
     lam: float = 1.0
+    lam_falls: bool = False
     gamma: float = 0.2
     n_contexts: int = 10
     every: int = 5

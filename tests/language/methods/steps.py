@@ -48,7 +48,8 @@ class Taken:
         """The step after."""
         number = (self.given.number + 1) % len(self.windows)
         after = self.after if number else self.model.initial_state(self.windows.batch_size)
-        return _take(self.method, self.windows, self.texts, self.generator, self.model, number, after, self.step.active)
+        step = replace(self.step, batch=self.windows[number], state=after)
+        return _take(self.method, self.windows, self.texts, self.generator, step)
 
 
 def take(
@@ -64,7 +65,7 @@ def take(
     method = method_for(settings, texts, windows, model, generator)
     if after is None:
         state = model.initial_state(windows.batch_size)
-        taken = _take(method, windows, texts, generator, model, 0, state, active)
+        taken = _take(method, windows, texts, generator, Step(model, windows[0], state, active, settings.lam))
     else:
         method.load_state_dict(after.method.state_dict())
         generator.set_state(after.generator.get_state())
@@ -75,9 +76,8 @@ def take(
             taken = taken.then()
 
 
-def _take(method, windows, texts, generator, model, number, state, active) -> Taken:
-    given = windows[number]
-    step = Step(model, given, state, active)
+def _take(method, windows, texts, generator, step) -> Taken:
+    given = step.batch
     step = replace(step, batch=method.prepare(step))
-    log_q, after = model(step.batch.inputs, state)
+    log_q, after = step.model(step.batch.inputs, step.state)
     return Taken(method, windows, texts, generator, step, given, log_q, after, method(log_q, step))

@@ -33,7 +33,7 @@ def method_for(
         case "label-smoothing":
             return Softened(None, settings.gamma)
         case "reverse-kd":
-            return ReverseKD(bigram, settings.lam)
+            return ReverseKD(bigram)
         case "imm-exact":
             return Exact(bigram, windows, model, settings, generator)
         case "imm-sampled":

@@ -18,12 +18,14 @@ class Step:
         batch: what it reads.
         state: its state before.
         active: whether the restricted model is used yet.
+        lam: λ at this step.
     """
 
     model: LanguageModel
     batch: Batch
     state: State
     active: bool
+    lam: float
 
 
 @dataclass(frozen=True)

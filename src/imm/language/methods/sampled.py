@@ -30,7 +30,7 @@ class Sampled(ReverseKD):
         bigram: the restricted model.
         windows: the training text.
         model: the full model, for the shape of its state.
-        settings: ``lam``, ``n_contexts``, ``every``, ``positions``.
+        settings: ``n_contexts``, ``every``, ``positions``.
         generator: of the draws.
     """
 
@@ -39,7 +39,7 @@ class Sampled(ReverseKD):
     def __init__(
         self, bigram: Ngram, windows: Windows, model: LanguageModel, settings: Settings, generator: Generator
     ) -> None:
-        super().__init__(bigram, settings.lam)
+        super().__init__(bigram)
         self._windows = windows
         self._inducer = Multiset(windows.short)
         self._generator = generator
@@ -77,7 +77,7 @@ class Sampled(ReverseKD):
         def log_q(_: Tensor, positions: Tensor) -> Tensor:
             return log_q_at(step.model, self._windows, self.states, positions)
 
-        return sampled.backward(log_q, short, rows(self.bigram, short), self.lam * scale, weight)
+        return sampled.backward(log_q, short, rows(self.bigram, short), step.lam * scale, weight)
 
 
 class Exact(Sampled):

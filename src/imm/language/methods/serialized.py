@@ -25,14 +25,14 @@ class Serialized(Method):
         bigram: the restricted model.
         windows: the training text.
         model: the full model, to be copied.
-        settings: ``lam``, ``refresh_every``, ``table_mb``.
+        settings: ``refresh_every``, ``table_mb``.
     """
 
     steps: Tensor
 
     def __init__(self, bigram: Ngram, windows: Windows, model: LanguageModel, settings: Settings) -> None:
         super().__init__()
-        self.bigram, self.lam = bigram, settings.lam
+        self.bigram = bigram
         self._windows = windows
         self._refresh_every = settings.refresh_every or len(windows)
         self.stale = copy.deepcopy(model).requires_grad_(False).eval()
@@ -78,7 +78,7 @@ class Serialized(Method):
             return plain
         assert self._log_stale is not None
         matching = self.induced.corrected(log_q, self._log_stale, step.batch.short, self.bigram.probabilities)
-        return Loss(plain.total + self.lam * matching, plain.parts | {"matching": matching.detach()})
+        return Loss(plain.total + step.lam * matching, plain.parts | {"matching": matching.detach()})
 
     def _state(self) -> State:
         return tuple(self.get_buffer(f"state{i}") for i in range(self._n_parts))

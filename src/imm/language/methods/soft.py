@@ -14,9 +14,9 @@ from imm.targets.ngram import Ngram
 class ReverseKD(Method):
     """Cross-entropy + λ · reverse KD towards the bigram."""
 
-    def __init__(self, bigram: Ngram, lam: float) -> None:
+    def __init__(self, bigram: Ngram) -> None:
         super().__init__()
-        self.bigram, self.lam = bigram, lam
+        self.bigram = bigram
 
     def forward(self, log_q: Tensor, step: Step) -> Loss:
         """See the base class."""
@@ -25,7 +25,7 @@ class ReverseKD(Method):
             return plain
         target = rows(self.bigram, step.batch.short)
         matching = with_direction(cross_entropy_by_row(log_q.detach(), target).mean(), log_q, target)
-        return Loss(plain.total + self.lam * matching, plain.parts | {"matching": matching.detach()})
+        return Loss(plain.total + step.lam * matching, plain.parts | {"matching": matching.detach()})
 
 
 class Streaming(Method):
@@ -33,7 +33,7 @@ class Streaming(Method):
 
     def __init__(self, bigram: Ngram, settings: Settings) -> None:
         super().__init__()
-        self.bigram, self.lam = bigram, settings.lam
+        self.bigram = bigram
         self.matching = table(len(bigram.classes), settings.table_mb, settings.memory, settings.lifetime)
 
     def forward(self, log_q: Tensor, step: Step) -> Loss:
@@ -42,7 +42,7 @@ class Streaming(Method):
         if not step.active:
             return plain
         matching = self.matching(log_q, step.batch.short, self.bigram.probabilities)
-        return Loss(plain.total + self.lam * matching, plain.parts | {"matching": matching.detach()})
+        return Loss(plain.total + step.lam * matching, plain.parts | {"matching": matching.detach()})
 
 
 class Softened(Method):

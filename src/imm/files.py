@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Iterator
@@ -27,8 +28,10 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def remove_leftovers(path: Path) -> None:
     """Removes what a killed process left while it was writing ``path``."""
-    for left in path.parent.glob(f".{path.name}.*{UNFINISHED}"):
-        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    name = re.compile(rf"\.{re.escape(path.name)}\.\w+{re.escape(UNFINISHED)}")  # as tempfile made it
+    for left in path.parent.iterdir() if path.parent.is_dir() else ():
+        if name.fullmatch(left.name):
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 @contextmanager

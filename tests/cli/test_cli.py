@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from imm import __version__
 from imm.cli.app import app, main
+from imm.experiments import STUDIES
 
 runner = CliRunner()
 
@@ -89,8 +90,21 @@ def test_reproduce_writes_and_prints(tmp_path):
     assert "index.html" in runner.invoke(app, ["report", str(tmp_path)]).output
 
 
-def test_another_folder_of_data_is_among_the_settings(tmp_path, monkeypatch):
+def test_another_folder_of_data_is_a_setting_of_studies_that_read_some(tmp_path, monkeypatch):
+    seen = {}
+
+    def reproduce(study, settings, *_):
+        seen[study.name] = settings.get("data")
+        raise ValueError("enough")
+
     monkeypatch.setenv("IMM_DATA", "")  # put back afterwards
-    arguments = ["reproduce", "counterexample", "--quick", "--out", str(tmp_path / "out"), "--data", str(tmp_path)]
-    printed = runner.invoke(app, [*arguments, "--json"], catch_exceptions=False)
-    assert json.loads(printed.stdout)["settings"]["data"] == str(tmp_path.resolve())
+    monkeypatch.setattr("imm.experiments.reproduce", reproduce)
+    for name in ("tabular-rivals", "lstm-data", "bert-glue", "counterexample"):
+        assert run_main(monkeypatch, "reproduce", name, "--out", str(tmp_path), "--data", str(tmp_path)) == 2
+    where = str(tmp_path.resolve())
+    assert seen == {"tabular-rivals": where, "lstm-data": where, "bert-glue": where, "counterexample": None}
+
+
+def test_data_from_another_folder_is_still_the_full_study():
+    study = next(study for study in STUDIES if study.name == "tabular-rivals")
+    assert study.changed({**study.settings, "data": "/some"}) == {}

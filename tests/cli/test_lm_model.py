@@ -119,3 +119,12 @@ def test_a_model_in_half_precision_is_trained_in_single():
     before, after = (tiny.parameters(load_model(AutoModelForCausalLM, name)) for name in ("half", "run/model"))
     large = before.abs() > 0.01
     assert (after[large] != before[large]).float().mean() > 0.9
+
+
+def test_a_model_that_is_smaller_than_its_tokenizer_is_refused_and_takes_no_folder(monkeypatch, capsys, tmp_path):
+    tiny.gpt2(n_words=16).save_pretrained("small")
+    tiny.tokenizer().save_pretrained("small")
+    capsys.readouterr()  # what they say
+    error = refused(monkeypatch, capsys, "--model", "small", *FEW, "--out", "run")
+    assert "the tokenizer has tokens up to number 19, and the model predicts 16 words" in error
+    assert not (tmp_path / "run").exists()

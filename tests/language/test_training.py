@@ -323,6 +323,18 @@ class TestFolder:
                 run(tmp_path / "run", width=7)
         run(tmp_path / "run", epochs=1).train()
 
+    def test_settings_of_another_program_are_left_alone(self, tmp_path):
+        (tmp_path / "settings.json").write_text('{"editor.fontSize": 14}')
+        with pytest.raises(ValueError, match="is damaged"):
+            run(tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["settings.json"]
+        assert "fontSize" in (tmp_path / "settings.json").read_text()
+
+    def test_a_run_that_has_just_begun_keeps_its_folder(self, tmp_path):
+        run(tmp_path / "run")._metrics.close()
+        with pytest.raises(ValueError, match="holds a run with other settings"):
+            run(tmp_path / "run", lam=0.7)
+
     def test_what_safetensors_left_of_a_killed_checkpoint_is_removed(self, tmp_path, monkeypatch):
         """It writes under a name of its own first."""
 

@@ -169,9 +169,17 @@ def test_words_may_hold_white_space_beyond_ascii(tmp_path):
 
 
 def test_a_sentence_start_that_is_predicted_cannot_be_written(tmp_path):
-    with pytest.raises(ValueError, match="an ARPA file cannot hold <s> as a word of the text"):
+    with pytest.raises(ValueError, match="an ARPA file cannot hold <s> as a word that stands in the text"):
         write_arpa(Ngram.fit([1, 2, 0, 1, 2, 0], ["<eos>", "<s>", "a"], 2), tmp_path / "x")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_sentence_start_that_stands_nowhere_is_never_predicted_and_the_others_add_up(tmp_path):
+    """As tokenizers have one that a text may do without."""
+    write_arpa(Ngram.fit([2, 3, 0, 3, 2, 0], ["</s>", "<s>", "a", "b"], 2), tmp_path / "x")
+    found = read_arpa(tmp_path / "x")([0, 2, 3])
+    assert found[:, 1].tolist() == [0, 0, 0]
+    torch.testing.assert_close(found.sum(1), torch.ones(3))
 
 
 def test_words_with_white_space_cannot_be_written(tmp_path):

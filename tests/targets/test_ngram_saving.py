@@ -144,5 +144,6 @@ def test_a_word_that_there_is_not_is_refused(tmp_path):
 
 def test_what_a_kill_left_is_removed(tmp_path):
     (tmp_path / ".a.xyz.unfinished" / "new").mkdir(parents=True)
+    (tmp_path / ".a.b.xyz.unfinished").mkdir()  # another's, who writes a.b now
     save(model(), tmp_path / "a")
-    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == [".a.b.xyz.unfinished", "a"]

@@ -108,7 +108,7 @@ def train(
     """
     from imm.cli.progress import reading, training
     from imm.language import Run, Settings, Texts
-    from imm.language.claim import claim
+    from imm.language.claim import claimed
     from imm.language.metrics import check_tensorboard
 
     changes = {
@@ -148,13 +148,13 @@ def train(
         check_tensorboard()
     with reading("reading") as progress:
         texts = Texts.read(train, valid, test, ngram_text, level, min_count, progress)
-    claim(out, settings.to_json(), texts.fingerprint())
-    if ngram_text is not None and settings.method in ("none", "label-smoothing"):
-        typer.echo(
-            f"method {settings.method} uses no bigram: --ngram-text gives words to the vocabulary only", err=True
-        )
-    figures = _describe(settings, texts)
-    run = Run(settings, texts, out, tensorboard)
+    with claimed(out, settings.to_json(), texts.fingerprint()):  # before anything is said
+        if ngram_text is not None and settings.method in ("none", "label-smoothing"):
+            typer.echo(
+                f"method {settings.method} uses no bigram: --ngram-text gives words to the vocabulary only", err=True
+            )
+        figures = _describe(settings, texts)
+        run = Run(settings, texts, out, tensorboard)
     steps = len(run.windows)
     if run.position.done:
         typer.echo("this run is finished: its figures again", err=True)

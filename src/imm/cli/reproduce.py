@@ -46,7 +46,9 @@ def reproduce(
         if not data.is_dir():
             raise FileNotFoundError(f"{data} is not a folder")
         os.environ["IMM_DATA"] = str(data.resolve())  # other processes must find it too
-        settings = {name: {**each, "data": str(data.resolve())} for name, each in settings.items()}
+        for name in wanted:
+            if studies[name].reads_data:
+                settings[name] = {**settings[name], "data": str(data.resolve())}
 
     from imm.cli.progress import bar
     from imm.experiments import reproduce as run

@@ -145,4 +145,5 @@ STUDY = Study(
     paper=PAPER,
     options={"model": with_model, "rows": with_rows},
     continues=True,
+    reads_data=True,
 )

@@ -104,4 +104,5 @@ STUDY = Study(
         note="the mean of all restarts; one unless --runs asks for more",
     ),
     continues=True,
+    reads_data=True,
 )

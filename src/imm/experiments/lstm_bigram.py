@@ -60,4 +60,5 @@ STUDY = Study(
     run=run,
     paper=PAPER,
     continues=True,
+    reads_data=True,
 )

@@ -103,4 +103,5 @@ STUDY = Study(
     summarise=summarise,
     paper=PAPER,
     continues=True,
+    reads_data=True,
 )

@@ -49,4 +49,5 @@ STUDY = Study(
         note="one run each",
     ),
     continues=True,
+    reads_data=True,
 )

@@ -49,4 +49,5 @@ STUDY = Study(
     pieces=pieces,
     run=run,
     continues=True,
+    reads_data=True,
 )

@@ -95,6 +95,7 @@ class Study:
         options: what only this study can be told on the command line; from settings and a value, other settings.
         continues: whether ``run`` takes a third argument: the folder where long work is kept, so that it continues
             after an interruption, and studies that need the same work do it once.
+        reads_data: whether there are files of data that it reads: their folder is one of the settings if it is given.
     """
 
     name: str
@@ -108,6 +109,7 @@ class Study:
     figure: Figure | Map | Scorecard | None = None
     options: Mapping[str, Callable[[Settings, Any], Settings]] = field(default_factory=dict)
     continues: bool = False
+    reads_data: bool = False
 
     def with_options(
         self, quick: bool = False, runs: int | None = None, seed: int | None = None, **others: Any
@@ -131,4 +133,4 @@ class Study:
 
     def changed(self, settings: Settings) -> Settings:
         """What of these settings is not the study's own: a ``--quick`` result is not taken for a full one."""
-        return {key: value for key, value in settings.items() if value != self.settings.get(key)}
+        return {key: value for key, value in settings.items() if key != "data" and value != self.settings.get(key)}

@@ -171,6 +171,7 @@ STUDY = Study(
     pieces=pieces,
     run=run,
     summarise=verdicts,
+    reads_data=True,
     figure=Scorecard(
         panels=("model", "old"),
         lines=("data", "n"),

@@ -1,15 +1,32 @@
 """A run's folder belongs to one run: the same settings and texts continue it, others are refused."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from imm.files import remove_leftovers, write_whole
 
 
+@contextmanager
+def claimed(folder: Path, settings: Mapping[str, Any], texts: str) -> Iterator[None]:
+    """A run is made ready inside: where that fails, a folder that was not its own before is given back."""
+    path = folder / "settings.json"
+    new = not path.exists()
+    claim(folder, settings, texts)
+    try:
+        yield
+    except BaseException:
+        if new:
+            path.unlink(missing_ok=True)
+            with suppress(OSError):  # something else is in it
+                folder.rmdir()
+        raise
+
+
 def claim(folder: Path, settings: Mapping[str, Any], texts: str) -> None:
-    """Writes ``settings.json``, or finds it there with the same content, as soon as there is more than it.
+    """Writes ``settings.json``, or finds it there with the same content.
 
     Args:
         folder: the run's.
@@ -20,7 +37,7 @@ def claim(folder: Path, settings: Mapping[str, Any], texts: str) -> None:
     mine = {"settings": settings, "texts": texts}
     if folder.exists() and not folder.is_dir():
         raise NotADirectoryError(f"{folder} is a file; name a folder for the run")
-    if path.exists() and _begun(folder):
+    if path.exists():
         differences = _differences(_read(path), mine)
         if differences:
             raise ValueError(
@@ -31,17 +48,12 @@ def claim(folder: Path, settings: Mapping[str, Any], texts: str) -> None:
             remove_leftovers(folder / name)
         return
     remove_leftovers(path)
-    if folder.exists() and not path.exists() and any(folder.iterdir()):
+    if folder.exists() and any(folder.iterdir()):
         raise FileExistsError(f"{folder} is there already and holds no run; name another folder")
     try:
         write_whole(path, json.dumps(mine, indent=1) + "\n")
     except OSError as error:
         raise type(error)(f"{folder} cannot be written to: {error.strerror}") from None
-
-
-def _begun(folder: Path) -> bool:
-    """Whether there is more than the settings: a run that failed before its first step left nothing to continue."""
-    return any(each.is_dir() or each.stat().st_size > 0 for each in folder.iterdir() if each.name != "settings.json")
 
 
 def _read(path: Path) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from torch.nn.utils import clip_grad_norm_
 from imm.files import write_whole
 from imm.language import checkpoint
 from imm.language.checkpoint import Checkpoint
-from imm.language.claim import claim
+from imm.language.claim import claimed
 from imm.language.evaluation import log_likelihoods, mixed_perplexities, perplexity
 from imm.language.methods import Loss, Step, method_for
 from imm.language.metrics import Metrics
@@ -88,7 +88,11 @@ class Run:
     ) -> None:
         self.settings, self.texts, self.folder = settings, texts, folder
         self._checkpoint_seconds = checkpoint_seconds
-        claim(folder, settings.to_json(), texts.fingerprint())
+        with claimed(folder, settings.to_json(), texts.fingerprint()):
+            self._make_ready(tensorboard)
+
+    def _make_ready(self, tensorboard: bool) -> None:
+        settings, texts = self.settings, self.texts
         torch.manual_seed(settings.seed)
         self._generator = Generator().manual_seed(settings.seed)
         self.windows = Windows(texts.train, settings.batch_size, settings.unroll)
@@ -103,7 +107,7 @@ class Run:
             self._optimizer = torch.optim.AdamW(self._parameters, rate, weight_decay=settings.weight_decay)
         self.position = Position(rate=rate, active=settings.start_below == 0)
         length = self._resume()
-        self._metrics = Metrics(folder, length, tensorboard, self.position.step)
+        self._metrics = Metrics(self.folder, length, tensorboard, self.position.step)
 
     def train(self, progress: Progress | None = None) -> dict[str, Any]:
         """Runs to the end and gives the content of ``result.json``."""

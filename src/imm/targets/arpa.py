@@ -35,10 +35,7 @@ def write_arpa(model: Ngram, path: Path | str) -> None:
     if broken is not None:
         raise ValueError(f"an ARPA file cannot hold the word {broken!r}: white space separates words there")
     if model.about.bos is None and "<s>" in words:
-        raise ValueError(
-            "an ARPA file cannot hold <s> as a word of the text: it stands for a sentence's beginning there; "
-            "take it out of the text, and fit with the convention sentence"
-        )
+        trie = _without(trie, words.index("<s>"))
     sizes = [len(trie.base), *(len(level.keys) for level in trie.levels)]
     with whole_file(path) as raw, _compressed(raw, path) as file:
         counts = "".join(f"ngram {order}={size}\n" for order, size in enumerate(sizes, 1))
@@ -48,6 +45,16 @@ def write_arpa(model: Ngram, path: Path | str) -> None:
             for piece in _lines(trie, order, words):
                 file.write(piece.encode())
         file.write(b"\n\\end\\\n")
+
+
+def _without(trie: Trie, start: int) -> Trie:
+    """The same without ``<s>``, which stands for a sentence's beginning in an ARPA file and is never predicted."""
+    if any((level.keys & ((1 << trie.bits) - 1) == start).any() for level in trie.levels):
+        raise ValueError(
+            "an ARPA file cannot hold <s> as a word that stands in the text: it is a sentence's beginning there"
+        )
+    base = np.where(np.arange(len(trie.base)) == start, 0, trie.base)
+    return Trie(base / base.sum(), trie.levels, trie.missing)
 
 
 def _compressed(raw: IO[bytes], path: Path) -> IO[bytes] | gzip.GzipFile:

@@ -127,6 +127,12 @@ def test_a_short_context_model_that_cannot_be_one(model, length, message):
         ShortContextModel(model(), length)
 
 
+def test_a_model_that_has_no_limit_is_taken():
+    model = tiny.gpt2()
+    model.config.max_position_embeddings = -1  # as XLNet's
+    assert ShortContextModel(model, 5).length == 5
+
+
 def test_padding_is_not_counted():
     plain = tiny.rows(20)
     padded = tiny.tokenizer()(tiny.texts(20), padding="max_length", max_length=12)

@@ -5,7 +5,7 @@ import torch
 
 pytest.importorskip("transformers")
 from torch.nn.functional import cross_entropy
-from transformers import Trainer, default_data_collator
+from transformers import GPT2LMHeadModel, Trainer, default_data_collator
 
 from imm.language.huggingface import IMMTrainer
 from tests.language.huggingface import tiny
@@ -139,6 +139,21 @@ def test_one_row_eight_times_is_eight_rows_at_once(tmp_path, model, matching):
     assert history(some, "matching") == pytest.approx(history(whole, "matching"), rel=1e-5)
 
 
+class Mine(GPT2LMHeadModel):
+    """With a forward of its own, which leaves the loss to the class above."""
+
+    def forward(self, input_ids=None, attention_mask=None, labels=None, **more):
+        return super().forward(input_ids=input_ids, attention_mask=attention_mask, labels=labels, **more)
+
+
+def test_a_subclass_is_trained_as_what_it_is_of(tmp_path):
+    changes = PLAIN | {"matching": "sampled", "lam": 1.0, "positions": 3, "max_steps": 1, "dataset": tiny.rows(8)}
+    changes |= {"per_device_train_batch_size": 1, "gradient_accumulation_steps": 8}
+    mine = Mine(tiny.gpt2().config)
+    mine.load_state_dict(tiny.gpt2().state_dict())
+    assert torch.equal(*(tiny.trained(tiny.trainer(tmp_path, model, **changes)) for model in (mine, tiny.gpt2())))
+
+
 @pytest.mark.parametrize("matching", ["sampled", "exact"])
 def test_masked_models_accumulate_too(tmp_path, matching):
     """BERT's loss is a mean over its batch, which the trainer adds up: eight times the loss, IMM's share as before."""
@@ -200,11 +215,12 @@ def test_a_checkpoint_of_parameters_only_goes_on_with_a_new_table(tmp_path):
 
 
 def test_passes_of_masked_models_are_bounded(tmp_path):
-    found, sizes = [], []
+    found, sizes, modes = [], [], []
     for at_once in (3, 1000):
         args = tiny.config(tmp_path, positions=0, rows_at_once=at_once, max_steps=1, lam=1.0)
         model, more = tiny.bert(), {"processing_class": tiny.tokenizer(masked=True)}
         model.base_model.register_forward_hook(lambda _, __, out: sizes.append(len(out.last_hidden_state)))
+        model.cls.register_forward_hook(lambda head, *_: modes.append(head.training))
         rows = tiny.rows(4, masked=True)
         collator = tiny.collator(masked=True)
         torch.manual_seed(0)
@@ -212,6 +228,7 @@ def test_passes_of_masked_models_are_bounded(tmp_path):
         found.append(tiny.trained(made))
         assert max(sizes) <= 4 if at_once == 3 else max(sizes) > 10
     torch.testing.assert_close(*found)
+    assert modes == [True, False] * 2  # the primary pass, and matching
 
 
 @pytest.mark.parametrize("matching", MATCHINGS)

@@ -14,7 +14,7 @@ from torch import Tensor
 from transformers import AutoModelForCausalLM, Trainer, default_data_collator, set_seed
 
 from imm.files import whole_folder, write_whole
-from imm.language.claim import claim
+from imm.language.claim import claimed
 from imm.language.huggingface.config import IMMConfig
 from imm.language.huggingface.continuing import Progress, quietly, train
 from imm.language.huggingface.kinds import reading_of
@@ -109,16 +109,16 @@ def fine_tune(
         # Steps as small as those of fine-tuning are lost in half precision, whatever the file has.
         model = load_model(AutoModelForCausalLM, settings.model, dtype=torch.float32)
         _check_model(model, tokenizer, settings)
-        # Last of what may refuse: a run that cannot begin does not take the folder.
-        claim(out, asdict(settings), _fingerprint({**texts, "ngram": ngram_text or texts["train"]}))
-        n_words = model.get_output_embeddings().weight.shape[0]
-        counted = [tokens["train"].numpy()] if ngram_text is None else token_rows(ngram_text, tokenizer)
-        bigram = fit_token_ngram(counted, tokenizer, 2, n_words)
-        figures = {f"{split}_perplexity_before": _perplexity(model, each, settings) for split, each in judged.items()}
-        rows = cut(tokens["train"], settings.unroll)[: (len(tokens["train"]) - 1) // settings.unroll or 1]
-        given: dict[str, Any] = {"args": args, "train_dataset": rows, "data_collator": default_data_collator}
-        none = settings.method == "none"
-        trainer = Trainer(model, **given) if none else IMMTrainer(model, target=bigram, **given)
+        with claimed(out, asdict(settings), _fingerprint({**texts, "ngram": ngram_text or texts["train"]})):
+            n_words = model.get_output_embeddings().weight.shape[0]
+            counted = [tokens["train"].numpy()] if ngram_text is None else token_rows(ngram_text, tokenizer)
+            bigram = fit_token_ngram(counted, tokenizer, 2, n_words)
+            before = {split: _perplexity(model, each, settings) for split, each in judged.items()}
+            rows = cut(tokens["train"], settings.unroll)[: (len(tokens["train"]) - 1) // settings.unroll or 1]
+            given: dict[str, Any] = {"args": args, "train_dataset": rows, "data_collator": default_data_collator}
+            none = settings.method == "none"
+            trainer = Trainer(model, **given) if none else IMMTrainer(model, target=bigram, **given)
+        figures = {f"{split}_perplexity_before": value for split, value in before.items()}
         train(trainer, out, progress)
         with whole_folder(out / "model", "config.json") as new:
             model.save_pretrained(new)
@@ -151,7 +151,7 @@ def _check_model(model: Any, tokenizer: Any, settings: FineTuning) -> None:
     except ValueError as error:
         raise ValueError(f"{settings.model} is no causal model: {error}; see docs/transformers.md") from None
     most = getattr(model.config, "max_position_embeddings", None)
-    if most is not None and settings.unroll >= most:
+    if most is not None and 0 < most <= settings.unroll:
         raise ValueError(
             f"unroll {settings.unroll} makes rows of {settings.unroll + 1} tokens, the first of which is not predicted,"
             f" and {settings.model} reads at most {most}: give at most {most - 1}"

@@ -125,7 +125,9 @@ class Running(Matcher):
             codes, weight = self.codes.encode(places.short), places.weight
             scores = weight.new_zeros(0, len(self.target.classes))
             if len(places):
-                scores = head(model, self._hidden(model, batch.rows, places))
+                hidden = self._hidden(model, batch.rows, places)
+                with evaluating(model):
+                    scores = head(model, hidden)
         return streaming_loss(
             self.table, scores, codes, weight, self.target, self.codes, self.args.rows_at_once, self.together
         )

@@ -126,11 +126,11 @@ class ShortContextModel(Target):
         kind, most = type(model).__name__, getattr(model.config, "max_position_embeddings", None)
         if not is_causal(model):
             raise ValueError(f"{kind} predicts masked words: a short-context model must be causal")
-        if check_count(length, "length") > (most or length):
+        if most is not None and 0 < most < length:
             raise ValueError(f"{kind} reads at most {most} tokens, and short contexts are to have {length}")
         n_words = model.get_output_embeddings().weight.shape[0]
         super().__init__(range(n_words) if tokenizer is None else tokens_of(tokenizer, n_words))
-        self.length = length
+        self.length = check_count(length, "length")
         self.model = model.eval().requires_grad_(False)
         self._at_once = rows_at_once
 

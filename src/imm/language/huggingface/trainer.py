@@ -172,9 +172,9 @@ class IMMTrainer(Trainer):
         ours = self.label_smoother is not None or self.compute_loss_func is not None
         if num_items_in_batch is None or ours or not self.model_accepts_loss_kwargs:
             return 1
-        forward = inspect.unwrap(type(self.model).forward)
-        if "loss_function" in forward.__code__.co_names:  # transformers' own, which takes it
-            return 1
+        every = [vars(kind)["forward"] for kind in type(self.model).__mro__ if "forward" in vars(kind)]
+        if any("loss_function" in inspect.unwrap(each).__code__.co_names for each in every):
+            return 1  # transformers' own, which counts them
         steps = int(getattr(self, "current_gradient_accumulation_steps", 1))
         return steps * (self._together.size if self.args.average_tokens_across_devices else 1)
 

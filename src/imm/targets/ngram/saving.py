@@ -25,10 +25,10 @@ def save(model: Ngram, folder: Path | str) -> None:
     for order, (level, missing) in enumerate(zip(trie.levels, trie.missing, strict=True), 2):
         numbers |= {f"keys.{order}": level.keys, f"values.{order}": level.values, f"missing.{order - 1}": missing}
     settings = {"format": FORMAT, "order": model.order, **asdict(model.about), "classes": model.classes}
-    remove_leftovers(Path(folder))
     with whole_folder(Path(folder), SETTINGS) as place:
         save_file({name: np.ascontiguousarray(array) for name, array in numbers.items()}, place / NUMBERS)
         (place / SETTINGS).write_text(json.dumps(settings, ensure_ascii=False) + "\n", encoding="utf-8")
+    remove_leftovers(Path(folder))
 
 
 def load(folder: Path | str) -> Ngram:

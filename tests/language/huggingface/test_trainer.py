@@ -5,7 +5,7 @@ import torch
 
 pytest.importorskip("transformers")
 from torch.nn.functional import cross_entropy
-from transformers import GPT2LMHeadModel, Trainer, default_data_collator
+from transformers import GPT2LMHeadModel, Trainer
 
 from imm.language.huggingface import IMMTrainer
 from tests.language.huggingface import tiny
@@ -157,15 +157,11 @@ def test_a_subclass_is_trained_as_what_it_is_of(tmp_path):
 @pytest.mark.parametrize("matching", ["sampled", "exact"])
 def test_masked_models_accumulate_too(tmp_path, matching):
     """BERT's loss is a mean over its batch, which the trainer adds up: eight times the loss, IMM's share as before."""
-    rows = [{"input_ids": [2, 5 + i, 4, 6 + i, 3], "labels": [-100, -100, 7 + i, -100, -100]} for i in range(8)]
-    rows = [row | {"attention_mask": [1] * 5} for row in rows]
     changes = PLAIN | {"matching": matching, "max_steps": 2, "lam": 1.0, "positions": 0}
     found = []
     for size, rate in ((8, 0.4), (1, 0.05)):
         sizes = {"per_device_train_batch_size": size, "gradient_accumulation_steps": 8 // size, "learning_rate": rate}
-        args = tiny.config(tmp_path, **(changes | sizes))
-        more = {"data_collator": default_data_collator, "processing_class": tiny.tokenizer(masked=True)}
-        made = IMMTrainer(tiny.bert(), args, train_dataset=rows, target=tiny.bigram(masked=True), **more)
+        made = tiny.masked_trainer(tmp_path, tiny.masked_rows(8), **(changes | sizes))
         found.append((tiny.trained(made), history(made, "matching"), history(made, "cross_entropy")))
     whole, some = found
     torch.testing.assert_close(some[0], whole[0], rtol=1e-4, atol=1e-5)

@@ -14,6 +14,7 @@ from transformers import (
     LlamaConfig,
     LlamaForCausalLM,
     PreTrainedTokenizerFast,
+    default_data_collator,
 )
 
 from imm.language.huggingface import IMMConfig, IMMTrainer, TaskWithMaskedLM, fit_token_ngram
@@ -50,6 +51,13 @@ def texts(n=12, seed=0):
 
 def rows(n=12, seed=0, masked=False):
     return [{"input_ids": ids} for ids in tokenizer(masked)(texts(n, seed))["input_ids"]]
+
+
+def masked_rows(n):
+    """One masked word in each, so that the mean of several batches' means is that of all words."""
+    words = [([2, 5 + i % 12, 4, 6 + i % 11, 3], 7 + i % 10) for i in range(n)]
+    rest = {"attention_mask": [1] * 5}
+    return [{"input_ids": ids, "labels": [-100, -100, word, -100, -100], **rest} for ids, word in words]
 
 
 def bigram(masked=False, order=2):
@@ -121,6 +129,18 @@ def trainer(folder, model=None, kind=IMMTrainer, dataset=None, target=None, comp
         processing_class=tokenizer(),
         compute_loss_func=compute_loss_func,
         **more,
+    )
+
+
+def masked_trainer(folder, dataset, **changes):
+    """For BERT, with the words masked already."""
+    return IMMTrainer(
+        model=bert(),
+        args=config(folder, **changes),
+        train_dataset=dataset,
+        data_collator=default_data_collator,
+        processing_class=tokenizer(masked=True),
+        target=bigram(masked=True),
     )
 
 

@@ -365,6 +365,23 @@ def test_a_shared_column_that_the_old_rows_cannot_use_is_said(tmp_path, monkeypa
     assert "age: the old model does not see it (old.csv: 'unknown' in every row)" in record["notes"]
 
 
+def test_a_shared_column_that_the_new_rows_cannot_use_is_said_and_asked_for(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    new = people(60, 0).drop("score").with_columns(home=pl.lit("own"))
+    new.write_csv("new.csv")
+    people(200, 1).select("age", "home", "y").write_csv("old.csv")
+    record = fit_json("new.csv", "--label", "y", "--old-data", "old.csv", "--keep-old", "--out", "kept")
+    assert record["short"] == ["age"]
+    assert "home: left out of the new model, but the old model sees it" in record["notes"]
+    assert "and those\nthat the old model sees" in (tmp_path / "kept" / "report.html").read_text()
+    new.drop("home", "y").write_csv("more.csv")
+    capsys.readouterr()
+    assert run_main(monkeypatch, "predict", "kept", "more.csv", "--out", "predicted.csv") == 2
+    error = capsys.readouterr().err
+    assert "has no column 'home' (the old model's)" in error
+    assert error.count("\n") == 1
+
+
 @pytest.mark.parametrize("regression", [False, True])
 def test_a_label_hidden_in_another_column_is_suspected(tmp_path, regression, monkeypatch):
     monkeypatch.chdir(tmp_path)

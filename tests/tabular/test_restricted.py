@@ -283,7 +283,9 @@ def test_old_answers_as_a_column_are_given_again_when_predicting():
     given = IMMClassifier(short_features=[0, 1], keep_old=True).fit(t.x, t.y, restricted_proba=p)
     assert given.share_ == pytest.approx(asked.share_, rel=1e-6)
     np.testing.assert_allclose(given.predict_proba(t.x_test, at), asked.predict_proba(t.x_test), atol=1e-6)
-    with pytest.raises(ValueError, match="predictions need its answers at their rows, as restricted_proba="):
+    with pytest.raises(
+        ValueError, match=r"answers at their rows, as restricted_proba=; .* load\(folder, restricted_model=…\)"
+    ):
         given.predict(t.x_test)
     with pytest.raises(ValueError, match="restricted_proba is not needed to predict"):
         asked.predict(t.x_test, at)

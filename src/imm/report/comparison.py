@@ -27,6 +27,10 @@ def draw_comparison(record: Mapping[str, Any]) -> Figure:
     left, right = figure.subplots(1, 2, sharey=True, width_ratios=(1.15, 1))
     gains = [row for row in record["rows"] if "gain" in row and row["method"] != "old-only"]
     widest = max((1.2 * (abs(row["gain"]) + row["standard_error"]) for row in gains), default=0.0) or 1.0
+    near = [
+        abs(row["gain"]) + row["standard_error"] for row in record["rows"] if abs(row.get("gain", np.inf)) <= widest
+    ]
+    widest = max([widest, *near])
     rng = np.random.default_rng(0)
     for place, method in enumerate(methods):
         colour = COLOURS.get(method, MORE.get(method, "#777777"))

@@ -198,7 +198,8 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
             if answers is None:
                 raise ValueError(
                     "keep_old=True, and there is no old model to ask: predictions need its answers at their rows,"
-                    f" as {self._answers}="
+                    f" as {self._answers}=; a saved one may be loaded with its old model, by"
+                    " load(folder, restricted_model=…)"
                 )
             return task.given(answers, len(X))
         if answers is not None:

@@ -169,6 +169,7 @@ def _old_source(
     if request.old_model is not None:
         return OldOnnx(request.old_model, request.old_features), short, []
     assert request.old_score is not None
+    check_names(new, [request.old_score], "the old score")
     if label.classes is None and request.positive is not None:
         raise ValueError(f"--positive is {request.positive!r}, but a regression has no classes: leave it out")
     positive = 0 if label.classes is None else label.positive(request.positive)

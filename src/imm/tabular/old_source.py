@@ -77,6 +77,7 @@ class OldData:
 
     def ask(self, frame: Frame, label: Label) -> Array:
         """From the shared columns."""
+        check_names(frame, [code.column.name for code in self.encoding.codes], "the old model's")
         x = self.encoding(typed(frame, [code.column for code in self.encoding.codes]))
         return number_task(label).ask(self.model, x)
 
@@ -199,7 +200,9 @@ def shared_columns(new: Frame, old: Frame, usable: Sequence[Column], label: str)
             f"of the columns that {new.path} and {old.path} share, {', '.join(names[:15])}, none can be used"
         )
     unused = {column.name: column.note for column in every if column.kind == "left out" and column.name in kinds}
-    return found, [f"{name}: the old model does not see it ({old.path.name}: {why})" for name, why in unused.items()]
+    notes = [f"{name}: the old model does not see it ({old.path.name}: {why})" for name, why in unused.items()]
+    theirs = [column.name for column in found if column.name not in kinds]
+    return found, notes + [f"{name}: left out of the new model, but the old model sees it" for name in theirs]
 
 
 def number_task(label: Label) -> Task:

@@ -55,7 +55,7 @@ def verdict(scores: Scores, method: str, lam: float, share: float = 0.0) -> str:
     figures = f"{metric} {shown(with_old)} instead of {shown(full)}"
     often = f"better in {gain.better} of {gain.splits} splits" + (f", equal in {gain.equal}" if gain.equal else "")
     found = helped(gain)
-    unsure = "; more rows would make it certain" if found == "probably helped" else ""
+    unsure = "; more rows would tell" if found == "probably helped" else ""
     words = f"The old model {SAID[found]}: {figures} ({often}){unsure}."
     if method == "imm-stacking":
         mixed = f", and is {share:.0%} the old model's" if share else ""

@@ -118,9 +118,9 @@ def test_options_change_the_preset_and_nothing_else(tmp_path):
         "start_below": 13.0,
     }
     options = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    run("train", "--train", "a.txt", "--valid", "b.txt", "--preset", "authors-code", "--tied", "--lam-falls", *options)
+    run("train", "--train", "a.txt", "--valid", "b.txt", "--preset", "authors-code", "--tied", "--falls", *options)
     found = Settings.from_json(json.loads((tmp_path / "imm-lm" / "settings.json").read_text())["settings"])
-    assert found == Settings.preset("authors-code", tied=True, lam_falls=True, **given)
+    assert found == Settings.preset("authors-code", tied=True, falls=True, **given)
     assert found.method == "imm-sampled"
 
 

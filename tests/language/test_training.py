@@ -255,33 +255,6 @@ class TestResume:
         assert runs.files(tmp_path / "run") == runs.files(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("method", ["reverse-kd", "imm-sampled", "imm-serialized", "imm-streaming"])
-def test_a_falling_lam_is_used_step_by_step(method, tmp_path):
-    made = run(tmp_path / "run", method=method, lam=3.0, lam_falls=True, epochs=2)
-    seen, forward = [], made.method.forward
-    made.method.forward = lambda log_q, step: seen.append(step.lam) or forward(log_q, step)
-    made.train()
-    n = 2 * len(made.windows)
-    assert seen == pytest.approx([3.0 * (1 - i / n) for i in range(n)])
-
-
-@pytest.mark.parametrize("method", ["reverse-kd", "imm-serialized", "imm-streaming"])
-def test_the_loss_has_lam_times_the_matching(method, tmp_path):
-    made = run(tmp_path / "run", method=method, lam=3.0, lam_falls=True, epochs=2)
-    totals, forward = [], made.method.forward
-
-    def kept(log_q, step):
-        loss = forward(log_q, step)
-        totals.append(
-            (loss.total.item(), loss.parts["cross_entropy"].item() + step.lam * loss.parts["matching"].item())
-        )
-        return loss
-
-    made.method.forward = kept
-    made.train()
-    assert all(total == pytest.approx(wanted, rel=1e-5) for total, wanted in totals)
-
-
 class TestFolder:
     def test_other_settings_or_texts_are_refused(self, tmp_path):
         run(tmp_path / "run", epochs=1).train()
@@ -596,7 +569,7 @@ class TestSecondPass:
     def test_and_so_is_the_matching(self, tmp_path, plain, both):
         made = run(tmp_path / "run", init=0.8, dropout=0.0, every=1, n_contexts=2, positions=4, method="imm-sampled")
         made._metrics.close()
-        step = Step(made.model, made.windows[0], made._state, True, made.settings.lam)
+        step = Step(made.model, made.windows[0], made._state, True, made.settings.lam, 1.0)
         made.method.prepare(step)
         made.method.backward_apart(step, 4.0)
         for name, parameter in made.model.named_parameters():

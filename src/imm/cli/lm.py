@@ -75,10 +75,10 @@ def train(
     unroll: Annotated[int | None, _setting("Training", "L: words in a window.")] = None,
     seed: Annotated[int | None, _setting("Training", "Of all random numbers.")] = None,
     lam: Annotated[float | None, _setting("Matching", "λ of IMM and of reverse KD.")] = None,
-    lam_falls: Annotated[
-        bool | None, _setting("Matching", "Whether λ falls from there, linearly to zero over the epochs.")
-    ] = None,
     gamma: Annotated[float | None, _setting("Matching", "γ of noising and smoothing.")] = None,
+    falls: Annotated[
+        bool | None, _setting("Matching", "Whether λ or γ falls from there, linearly to zero over the epochs.")
+    ] = None,
     n_contexts: Annotated[int | None, _setting("Matching", "k: contexts of a word (sampled).")] = None,
     every: Annotated[int | None, _setting("Matching", "j: batches from one with k contexts to the next (sampled).")] = (
         None
@@ -127,8 +127,8 @@ def train(
         "unroll": unroll,
         "seed": seed,
         "lam": lam,
-        "lam_falls": lam_falls,
         "gamma": gamma,
+        "falls": falls,
         "n_contexts": n_contexts,
         "every": every,
         "positions": positions,

@@ -51,8 +51,8 @@ class Settings:
         clip: the norm at which a gradient is clipped.
         method: one of ``METHODS``.
         lam: λ of reverse KD and of IMM.
-        lam_falls: whether λ falls from there, linearly to zero over the epochs.
         gamma: how much noise or smoothing; γ0 of Kneser-Ney noising.
+        falls: whether λ or γ falls from there, linearly to zero over the epochs.
         n_contexts: k (sampled).
         every: j; on the other batches one sample is taken, which is the batch's own context (sampled).
         positions: m, how many of the batch's short contexts are matched on a j-th batch (sampled); 0 for all.
@@ -87,8 +87,8 @@ class Settings:
     clip: float = 5.0
     method: str = "none"
     lam: float = 1.0
-    lam_falls: bool = False
     gamma: float = 0.2
+    falls: bool = False
     n_contexts: int = 10
     every: int = 5
     positions: int = 32

@@ -138,8 +138,8 @@ class Run:
         """One window of the text; gives the loss terms, each without its factor."""
         at, settings = self.position, self.settings
         self._set_rate()
-        left = 1 - at.step / (settings.epochs * len(self.windows)) if settings.lam_falls else 1.0
-        step = Step(self.model, self.windows[at.window], self._state, at.active, settings.lam * left)
+        left = 1 - at.step / (settings.epochs * len(self.windows)) if settings.falls else 1.0
+        step = Step(self.model, self.windows[at.window], self._state, at.active, settings.lam * left, left)
         step = replace(step, batch=self.method.prepare(step))
         log_q, after = self.model(step.batch.inputs, self._state)
         self._check(nll_loss(log_q.detach(), step.batch.labels).item())  # or the method would refuse it in its words

@@ -65,7 +65,7 @@ def take(
     method = method_for(settings, texts, windows, model, generator)
     if after is None:
         state = model.initial_state(windows.batch_size)
-        taken = _take(method, windows, texts, generator, Step(model, windows[0], state, active, settings.lam))
+        taken = _take(method, windows, texts, generator, Step(model, windows[0], state, active, settings.lam, 1.0))
     else:
         method.load_state_dict(after.method.state_dict())
         generator.set_state(after.generator.get_state())

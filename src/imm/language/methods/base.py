@@ -19,6 +19,7 @@ class Step:
         state: its state before.
         active: whether the restricted model is used yet.
         lam: λ at this step.
+        left: which share of λ and γ is left at this step; ``lam`` is that of λ.
     """
 
     model: LanguageModel
@@ -26,6 +27,7 @@ class Step:
     state: State
     active: bool
     lam: float
+    left: float
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """Noise on what is read and on what is to be predicted (Xie's data noising)."""
 
+from dataclasses import replace
+
 import torch
 from torch import Generator, Tensor
 
@@ -25,8 +27,8 @@ class Noising(Method):
 
     def prepare(self, step: Step) -> Batch:
         """See the base class."""
-        batch = step.batch
-        inputs, labels = baselines.noise(batch.inputs.flatten(), batch.labels, self.by, self.where, self.generator)
+        batch, by = step.batch, replace(self.by, gamma=step.left * self.by.gamma)
+        inputs, labels = baselines.noise(batch.inputs.flatten(), batch.labels, by, self.where, self.generator)
         return Batch(batch.number, inputs.view_as(batch.inputs), labels, batch.short)
 
 

@@ -55,10 +55,11 @@ class Softened(Method):
     def forward(self, log_q: Tensor, step: Step) -> Loss:
         """See the base class."""
         plain = super().forward(log_q, step)
+        gamma = step.left * self.gamma
         if self.bigram is None:
-            total = label_smoothing(log_q, step.batch.labels, self.gamma)
+            total = label_smoothing(log_q, step.batch.labels, gamma)
         else:
-            total = soft_noising(log_q, step.batch.labels, rows(self.bigram, step.batch.short), self.gamma)
+            total = soft_noising(log_q, step.batch.labels, rows(self.bigram, step.batch.short), gamma)
         return Loss(total, plain.parts | {"softened": total.detach()})
 
 

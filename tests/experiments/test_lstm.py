@@ -48,29 +48,51 @@ def test_an_interrupted_run_continues_in_the_middle(tmp_path, monkeypatch):
     assert lstm.train(settings, piece, tmp_path / "stopped").result == expected
 
 
-def test_the_best_strength_and_restart_are_chosen_on_valid_and_reported_on_test():
+def test_the_best_try_and_restart_are_chosen_on_valid_and_reported_on_test():
+    tries = {
+        (0.2, False, 0.1): [(97.0, 92.0)],
+        (0.2, True, 0.1): [(96.5, 90.0), (96.0, 95.0)],
+        (0.2, True, 0.3): [(98.0, 1.0)],
+    }
     rows = [
-        {"method": "none", "strength": strength, "width": 200, "restart": restart, "split": split, "value": value}
-        for strength, runs in ((0.2, [(97.0, 90.0), (96.0, 95.0)]), (1.0, [(98.0, 1.0)]))
+        {"method": "none", **dict(zip(lstm_perplexity.TRY, tried, strict=True)), "width": 200, "restart": restart}
+        | {"split": split, "value": value}
+        for tried, runs in tries.items()
         for restart, values in enumerate(runs)
         for split, value in zip(("valid", "test"), values, strict=True)
     ]
     test = next(row for row in lstm_perplexity.summarise(rows) if row["split"] == "test")
     assert (test["value"], test["mean_of_restarts"], test["runs"]) == (95.0, 92.5, 2)
     assert test["deviation"] == pytest.approx(5 / 2**0.5)
-    assert (test["strength"], test["tries"]) == (0.2, 2)
-    assert (test["restarts"], test["tried"]) == ([90.0, 95.0], {"0.2": 90.0, "1.0": 1.0})
+    assert ([test[key] for key in lstm_perplexity.TRY], test["tries"]) == ([0.2, True, 0.1], 3)
+    assert test["restarts"] == [90.0, 95.0]
+    assert test["tried"] == {
+        "0.2, dropout 0.1": 92.0,
+        "0.2 falling, dropout 0.1": 90.0,
+        "0.2 falling, dropout 0.3": 1.0,
+    }
 
 
-def test_every_method_is_tried_at_all_strengths_and_restarted_at_the_best():
+def test_every_method_has_all_its_tries_and_is_restarted_at_the_best():
     study = lstm_perplexity.STUDY
-    pieces = study.pieces({**study.settings, "runs": 3})
     restarts = {}
-    for piece in pieces:
-        restarts.setdefault(piece["method"], {}).setdefault(piece["strength"], []).append(piece["restart"])
+    for piece in study.pieces({**study.settings, "runs": 3}):
+        tried = tuple(piece[key] for key in lstm_perplexity.TRY)
+        restarts.setdefault(piece["method"], {}).setdefault(tried, []).append(piece["restart"])
     for method, tries in study.settings["tries"].items():
-        best = study.settings["restarted"][method]
-        assert restarts[method] == {strength: [0, 1, 2] if strength == best else [0] for strength in tries}
+        best = study.settings["restarted"].get(method)
+        assert restarts[method] == {tuple(each): [0, 1, 2] if each == best else [0] for each in tries}
+
+
+@pytest.mark.usefixtures("_tiny")
+def test_what_is_tried_is_what_is_trained(tmp_path):
+    study = lstm_perplexity.STUDY
+    settings = study.with_options(quick=True)
+    for piece in study.pieces(settings):
+        lstm_perplexity.run(settings, piece, tmp_path / piece["method"])
+        (folder,) = (tmp_path / piece["method"]).iterdir()
+        found = json.loads((folder / "settings.json").read_text())["settings"]
+        assert [found[key] for key in ("lam", "falls", "dropout")] == [piece[key] for key in lstm_perplexity.TRY]
 
 
 def test_studies_use_the_strengths_that_were_best():
@@ -82,9 +104,8 @@ def test_studies_use_the_strengths_that_were_best():
         best[row["method"]] = row["strength"]
     assert lstm_data.STUDY.settings["strengths"].items() <= best.items()
     assert lstm_variants.STUDY.settings["strength"] == best["imm-streaming"]
-    of_all = {row["method"]: row["strength"] for row in rows("lstm-perplexity")}
-    assert lstm_bigram.STUDY.settings["strengths"].items() <= of_all.items()
-    assert lstm_perplexity.STUDY.settings["restarted"] == of_all
+    of_all = {row["method"]: [row[key] for key in lstm_perplexity.TRY] for row in rows("lstm-perplexity")}
+    assert of_all == lstm_perplexity.BEST
 
 
 def test_interpolation_is_as_good_as_either_model_on_valid(tmp_path):
@@ -103,7 +124,7 @@ def test_kneser_ney_of_the_penn_treebank_is_the_papers():
     except FileNotFoundError as missing:
         pytest.skip(str(missing))
     settings = lstm_bigram.STUDY.settings
-    rows = lstm_bigram.run(settings, {"method": "kneser-ney", "strength": 0.0}, Path("unused"))
+    rows = lstm_bigram.run(settings, {"method": "kneser-ney"}, Path("unused"))
     found = {row["split"]: row["value"] for row in rows}
     printed = {row["split"]: row["value"] for row in lstm_bigram.PAPER if row["method"] == "kneser-ney"}
     assert found["train"] == pytest.approx(printed["train"], abs=0.005)

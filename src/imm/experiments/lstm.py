@@ -76,23 +76,25 @@ def train(settings: Settings, piece: Row, kept: Path) -> "Trained":
 
     Args:
         settings: those of ``TRAINING``, and ``seed``.
-        piece: ``method``, ``strength`` (λ, or γ of noising), ``fraction``, ``recount`` and ``restart``.
+        piece: ``method``, ``strength`` (λ, or γ of noising), ``fraction``, ``recount``, ``restart``; ``falls`` if
+            the strength falls to zero; ``dropout`` if it is not that of the schedule.
         kept: where runs are kept.
     """
     from imm.language import Run
     from imm.language import Settings as Training
 
     text = texts(piece["fraction"], piece["recount"], settings["judged"])
-    epochs, decay_after, dropout = settings["schedule"][str(piece["fraction"])]
+    epochs, decay_after, usual = settings["schedule"][str(piece["fraction"])]
     names = ("width", "unroll", "batch_size", "learning_rate", "clip", *OF_METHOD.get(piece["method"], ()))
     noising = piece["method"].endswith("noising")
     chosen = {
         **{name: settings[name] for name in names},
         "gamma" if noising else "lam": piece["strength"],
+        "falls": piece.get("falls", False),
         "method": piece["method"],
         "epochs": epochs,
         "decay_after": decay_after,
-        "dropout": dropout,
+        "dropout": piece.get("dropout", usual),
         "seed": settings["seed"] + piece["restart"],
     }
     training, folder = Training(**chosen), kept / digest(chosen, text.fingerprint())

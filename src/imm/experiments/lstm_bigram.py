@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from imm.experiments.lstm import QUICK, TRAINING
+from imm.experiments.lstm_perplexity import BEST, QUICK_BEST, TRY
 from imm.experiments.study import Row, Settings, Study
 
 SPLITS = ("train", "valid", "test")
@@ -11,8 +12,8 @@ SPLITS = ("train", "valid", "test")
 
 def pieces(settings: Settings) -> list[Row]:
     """Kneser-Ney's own figures, and one run of each method."""
-    runs = [{"method": method, "strength": strength} for method, strength in settings["strengths"].items()]
-    return [{"method": "kneser-ney", "strength": 0.0}, *runs]
+    runs = [{"method": method, **dict(zip(TRY, best, strict=True))} for method, best in settings["best"].items()]
+    return [{"method": "kneser-ney"}, *runs]
 
 
 def run(settings: Settings, piece: Row, kept: Path) -> Sequence[Row]:
@@ -46,16 +47,9 @@ STUDY = Study(
         **TRAINING,
         "fraction": 1.0,
         "seed": 0,
-        # the best of lstm-perplexity
-        "strengths": {
-            "none": 0.0,
-            "reverse-kd": 0.2,
-            "imm-sampled": 0.2,
-            "imm-serialized": 0.2,
-            "imm-streaming": 1.0,
-        },
+        "best": {method: best for method, best in BEST.items() if method != "kn-noising"},
     },
-    quick={**QUICK, "fraction": 0.01, "strengths": {"none": 0.0, "imm-streaming": 0.5}},
+    quick={**QUICK, "fraction": 0.01, "best": QUICK_BEST},
     pieces=pieces,
     run=run,
     paper=PAPER,

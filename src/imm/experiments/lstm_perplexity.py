@@ -72,6 +72,7 @@ BEST = {
     "none": [0.0, False, 0.1],
     "kn-noising": [0.1, False, 0.1],
     "reverse-kd": [0.4, True, 0.1],
+    "imm-sampled": [0.4, True, 0.1],
     "imm-serialized": [0.4, True, 0.1],
     "imm-streaming": [2.0, True, 0.1],
 }
@@ -93,6 +94,7 @@ STUDY = Study(
             "none": [[0.0, False, 0.0], [0.0, False, 0.1], [0.0, False, 0.2]],
             "kn-noising": [[0.1, False, 0.0], [0.1, False, 0.1], [0.2, True, 0.1]],
             "reverse-kd": [[0.4, True, 0.1]],
+            "imm-sampled": [[0.4, True, 0.1]],
             "imm-serialized": [[0.4, True, 0.1]],
             "imm-streaming": [[2.0, True, 0.1]],
         },

@@ -55,7 +55,7 @@ def test_the_best_try_and_restart_are_chosen_on_valid_and_reported_on_test():
         (0.2, True, 0.3): [(98.0, 1.0)],
     }
     rows = [
-        {"method": "none", **dict(zip(lstm_perplexity.TRY, tried, strict=True)), "width": 200, "restart": restart}
+        {"method": "none", **lstm_perplexity.named(tried), "width": 200, "restart": restart}
         | {"split": split, "value": value}
         for tried, runs in tries.items()
         for restart, values in enumerate(runs)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from imm.experiments.lstm import QUICK, TRAINING
-from imm.experiments.lstm_perplexity import BEST, QUICK_BEST, TRY
+from imm.experiments.lstm_perplexity import BEST, QUICK_BEST, named
 from imm.experiments.study import Row, Settings, Study
 
 SPLITS = ("train", "valid", "test")
@@ -12,7 +12,7 @@ SPLITS = ("train", "valid", "test")
 
 def pieces(settings: Settings) -> list[Row]:
     """Kneser-Ney's own figures, and one run of each method."""
-    runs = [{"method": method, **dict(zip(TRY, best, strict=True))} for method, best in settings["best"].items()]
+    runs = [{"method": method, **named(best)} for method, best in settings["best"].items()]
     return [{"method": "kneser-ney"}, *runs]
 
 

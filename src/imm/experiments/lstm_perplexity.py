@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,15 +13,18 @@ TRY = ("strength", "falls", "dropout")
 """What is tuned: λ or γ, whether it falls to zero over the epochs, and dropout."""
 
 
+def named(values: Sequence[Any]) -> Row:
+    """A try as a record."""
+    return dict(zip(TRY, values, strict=True))
+
+
 def pieces(settings: Settings) -> list[Row]:
     """Each method at each of its tries; then restarts at the best one."""
     first = [
-        {"method": method, **dict(zip(TRY, each, strict=True)), "restart": 0}
-        for method, tries in settings["tries"].items()
-        for each in tries
+        {"method": method, **named(each), "restart": 0} for method, tries in settings["tries"].items() for each in tries
     ]
     others = [
-        {"method": method, **dict(zip(TRY, best, strict=True)), "restart": restart}
+        {"method": method, **named(best), "restart": restart}
         for restart in range(1, settings["runs"])
         for method, best in settings["restarted"].items()
     ]

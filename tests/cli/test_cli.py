@@ -105,6 +105,14 @@ def test_another_folder_of_data_is_a_setting_of_studies_that_read_some(tmp_path,
     assert seen == {"tabular-rivals": where, "lstm-data": where, "bert-glue": where, "counterexample": None}
 
 
+def test_data_that_is_not_there_is_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.setenv("IMM_DATA", str(tmp_path / "nowhere"))
+    assert run_main(monkeypatch, "reproduce", "lstm-bigram", "--quick", "--out", str(tmp_path)) == 2
+    error = capsys.readouterr().err
+    assert error.startswith("imm: ")
+    assert error.count("\n") == 1
+
+
 def test_data_from_another_folder_is_still_the_full_study():
     study = next(study for study in STUDIES if study.name == "tabular-rivals")
     assert study.changed({**study.settings, "data": "/some"}) == {}

@@ -4,6 +4,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
@@ -125,10 +126,9 @@ def test_options_change_the_preset_and_nothing_else(tmp_path):
 
 
 def test_a_short_text_is_noted():
-    assert "too short for 20 columns of 100 words: 1 of 100 instead" in (
-        run(*BASE, "--batch-size", 20, "--unroll", 100).stderr
-    )
-    assert "too short" not in run(*BASE, "--out", "long").stderr
+    noted = "the training text does not fill windows of 100 words in 20 columns: 83 words in 1 instead\n"
+    assert noted in run(*BASE, "--batch-size", 20, "--unroll", 100).stderr
+    assert "does not fill" not in run(*BASE, "--batch-size", 3, "--out", "long").stderr
 
 
 def test_characters_and_rare_words():
@@ -259,6 +259,7 @@ def test_a_bad_file_is_one_line(file, message, option, tmp_path, monkeypatch, ca
         (["--seed", str(2**63)], "seed must be below 2**63"),
         (["--min-count", "0"], "min_count must be a whole number of at least 1, got 0"),
         (["--min-count", "999"], "a.txt has fewer than two different words with min_count 999"),
+        (["--min-count", "999", "--ngram-text", "big.txt"], "a.txt and big.txt together have fewer than two different"),
         (["--model", "transformer", "--width", "9"], "width must be a multiple of heads, got 9 and 4"),
         (["--train", "word.txt"], "word.txt has fewer than two different words"),
         (["--train", "one.txt"], "one.txt has fewer than two different words"),
@@ -274,6 +275,33 @@ def test_bad_options_are_one_line(arguments, message, tmp_path, monkeypatch, cap
         (tmp_path / name).write_bytes(content)
     assert message in refused(monkeypatch, capsys, *BASE, *arguments)
     assert not (tmp_path / "imm-lm").exists()
+
+
+def test_a_run_does_not_go_on_where_nothing_can_be_written(monkeypatch, capsys):
+    run(*BASE)
+    Path("imm-lm/result.json").unlink()
+
+    def denied(**_):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", denied)
+    error = refused(monkeypatch, capsys, *BASE)
+    assert "imm-lm/checkpoint.safetensors cannot be written, " in error
+    assert "takes no file: Permission denied" in error
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no limits of resources")
+def test_a_file_that_cannot_be_written_is_the_last_line(tmp_path):
+    """The disk is full, or, as here, a file may not be as large."""
+    limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000));"
+    limited += "from imm.cli.app import main; main()"
+    ignored = {"preexec_fn": lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN)}
+    done = subprocess.run(
+        [sys.executable, "-c", limited, "lm", *BASE], capture_output=True, text=True, check=False, **ignored
+    )
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].startswith("imm: a file cannot be written: ")
+    assert "Traceback" not in done.stderr
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -348,8 +376,7 @@ def test_bad_evaluations_are_one_line(monkeypatch, capsys, tmp_path):
 def test_tensorboard(tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "torch.utils.tensorboard", None)
-        assert "pip install tensorboard" in refused(patch, capsys, *BASE, "--tensorboard")
+        assert "pip install 'imm[tensorboard]'" in refused(patch, capsys, *BASE, "--tensorboard")
     assert not (tmp_path / "imm-lm").exists()
-    pytest.importorskip("tensorboard")
     run(*BASE, "--tensorboard")
     assert len(list((tmp_path / "imm-lm").glob("events.out.tfevents.*"))) == 1

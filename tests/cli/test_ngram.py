@@ -101,6 +101,7 @@ def test_vocabulary_min_count_and_zero_counts(text, tmp_path):
         ),
         (["eval", "m", "--text", "text.txt"], "m is not an n-gram model: it has no ngram.json"),
         (["export", "m", "--arpa", "x.arpa"], "m is not an n-gram model"),
+        (["export", "m", "--arpa", "text.txt/x.arpa"], "text.txt/x.arpa cannot be written, "),
     ],
 )
 def test_an_error_is_one_line_and_nothing_is_written(arguments, message, text, tmp_path, monkeypatch, capsys):

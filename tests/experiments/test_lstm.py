@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from imm.experiments import lstm, lstm_bigram, lstm_data, lstm_perplexity, lstm_variants, reproduce
+from imm.experiments import lstm, lstm_bigram, lstm_data, lstm_epochs, lstm_perplexity, lstm_variants, reproduce
 from imm.language import Run
 from imm.language.data import data_file
 from tests.language import tiny
@@ -93,6 +93,19 @@ def test_what_is_tried_is_what_is_trained(tmp_path):
         (folder,) = (tmp_path / piece["method"]).iterdir()
         found = json.loads((folder / "settings.json").read_text())["settings"]
         assert [found[key] for key in ("lam", "falls", "dropout")] == [piece[key] for key in lstm_perplexity.TRY]
+
+
+@pytest.mark.usefixtures("_tiny")
+def test_epochs_are_all_there_and_the_best_of_them_is_judged(tmp_path):
+    study = lstm_epochs.STUDY
+    settings = {**study.with_options(quick=True), "width": 4}
+    piece = study.pieces(settings)[0]
+    *valid, test = lstm_epochs.run(settings, piece, tmp_path)
+    assert [row["epoch"] for row in valid] == [1, 2, 3, 4]
+    assert test["epoch"] == min(valid, key=lambda row: row["mean"])["epoch"]
+    result = lstm.train(settings, {**piece, "fraction": 0.01, "recount": True, "restart": 0}, tmp_path).result
+    assert min(row["mean"] for row in valid) == result["valid_perplexity"]
+    assert test["value"] == result["test_perplexity"]
 
 
 def test_studies_use_the_strengths_that_were_best():

@@ -5,6 +5,7 @@ from dataclasses import fields
 import pytest
 
 from imm.language import METHODS, PRESETS, Settings
+from imm.language.settings import MODELS
 
 
 @pytest.mark.parametrize(
@@ -65,6 +66,12 @@ def test_a_transformer_has_adamw_unless_told():
     ]
     assert Settings.preset("small", model="transformer", learning_rate=0.1).learning_rate == 0.1
     assert Settings.preset("small", model="lstm").optimizer == "sgd"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_adamw_has_a_rate_of_its_own_unless_told(model):
+    assert Settings.preset("small", model=model, optimizer="adamw").learning_rate == 0.003
+    assert Settings.preset("paper", model=model, optimizer="adamw", learning_rate=1.0).learning_rate == 1.0
 
 
 @pytest.mark.parametrize("name", PRESETS)

@@ -323,10 +323,11 @@ class TestFolder:
         run(tmp_path / "run").train()
         assert [path.name for path in (tmp_path / "run").rglob(".*")] == []
 
-    def test_figures_that_are_damaged_are_made_again(self, tmp_path):
+    @pytest.mark.parametrize("damaged", ["", "{}", "[1]", '{"epochs": 1, "best_epoch": 1}'])
+    def test_figures_that_are_damaged_are_made_again(self, damaged, tmp_path):
         run(tmp_path / "run", epochs=1).train()
         whole = runs.files(tmp_path / "run")
-        (tmp_path / "run" / "result.json").write_text("")
+        (tmp_path / "run" / "result.json").write_text(damaged)
         run(tmp_path / "run", epochs=1).train()
         assert runs.files(tmp_path / "run") == whole
 
@@ -403,7 +404,7 @@ class TestDivergence:
         made = run(tmp_path / "run", 0, method=method, **SMALL)
         with torch.no_grad():
             made.model.output.bias[2] = float("nan")
-        with pytest.raises(DivergenceError, match="training diverged at step 5"):
+        with pytest.raises(DivergenceError, match="training diverged at step 5: cross-entropy nan; the last good"):
             made.train()
         found = Checkpoint.read(tmp_path / "run" / "checkpoint.safetensors")
         assert found.record["position"]["step"] == 4
@@ -421,7 +422,8 @@ class TestDivergence:
     def test_a_huge_second_pass(self, tmp_path):
         """An infinite gradient of the matching must not reach the parameters."""
         made = run(tmp_path / "run", 0, method="imm-exact", lam=3e38, dropout=0.0)
-        with pytest.raises(DivergenceError, match="training diverged at step 1"):
+        told = r"training diverged at step 1: .*gradient norm (inf|nan).* rate below 0.05 or a λ below 3e\+38, in"
+        with pytest.raises(DivergenceError, match=told):
             made.train()
         assert all(parameter.isfinite().all() for parameter in made.model.parameters())
 

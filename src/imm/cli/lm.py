@@ -65,7 +65,9 @@ def train(
             "Training", "sgd, or adamw, whose learning rate falls to zero over the epochs; transformers have adamw."
         ),
     ] = None,
-    learning_rate: Annotated[float | None, _setting("Training", "At the beginning; for adamw, about 0.003.")] = None,
+    learning_rate: Annotated[
+        float | None, _setting("Training", "At the beginning; of adamw, 0.003 unless told.")
+    ] = None,
     decay_after: Annotated[
         int | None,
         _setting("Training", "From this epoch on it is reduced after each; 0: when valid gets no better (sgd)."),
@@ -258,10 +260,9 @@ def _describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
     n_words = len(texts.vocabulary)
     figures: dict[str, Any] = {"vocabulary": n_words, "parameters": count_parameters(n_words, settings)}
     notes = [f"vocabulary: {n_words:,} {texts.vocabulary.level}s"]
-    for name, tokens in (("train", texts.train), ("valid", texts.valid), ("test", texts.test)):
-        if tokens is not None:
-            figures |= {f"{name}_tokens": len(tokens), f"{name}_unknown": texts.unknown[name]}
-            notes.append(f"{name}: {len(tokens):,} tokens, {texts.unknown[name]:,} unknown")
+    for name, tokens in {"train": texts.train, **texts.judged}.items():
+        figures |= {f"{name}_tokens": len(tokens), f"{name}_unknown": texts.unknown[name]}
+        notes.append(f"{name}: {len(tokens):,} tokens, {texts.unknown[name]:,} unknown")
     figures["ngram_tokens"] = int(texts.counts.sum())
     notes.append(f"bigram: counted on {figures['ngram_tokens']:,} tokens")
     notes.append(f"{settings.model}: {figures['parameters']:,} parameters; method: {settings.method}")
@@ -271,8 +272,8 @@ def _describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
     windows = Windows(texts.train, settings.batch_size, settings.unroll)
     if (windows.batch_size, windows.unroll) != (settings.batch_size, settings.unroll):
         notes.append(
-            f"the training text is too short for {settings.batch_size} columns of {settings.unroll} words:"
-            f" {windows.batch_size} of {windows.unroll} instead"
+            f"the training text does not fill windows of {settings.unroll} words in {settings.batch_size} columns:"
+            f" {windows.unroll} words in {windows.batch_size} instead"
         )
     typer.echo("\n".join(notes), err=True)
     return figures
@@ -282,11 +283,9 @@ def _bigram(texts: "Texts") -> dict[str, float]:
     """How well the bigram does alone."""
     from imm.targets.ngram import evaluate
 
-    judged = {"valid": texts.valid, "test": texts.test}
     return {
         f"bigram_{name}_perplexity": evaluate(texts.bigram, [tokens.numpy()]).perplexity
-        for name, tokens in judged.items()
-        if tokens is not None
+        for name, tokens in texts.judged.items()
     }
 
 

@@ -117,9 +117,11 @@ def export(
     arpa: Annotated[Path, typer.Option(help="The file to write; .gz compresses. One that is there is replaced.")],
 ) -> None:
     """Write an ARPA file, which KenLM, SRILM and others read (KenLM those of the convention sentence only)."""
+    from imm.files import check_writable
     from imm.targets.arpa import write_arpa
     from imm.targets.ngram import load
 
+    check_writable(arpa)
     model = load(folder)
     write_arpa(model, arpa)
     if model.about.bos is None:

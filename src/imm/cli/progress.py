@@ -37,6 +37,10 @@ def bar(label: str) -> Iterator[Report]:
         kept = f"{label}: interrupted; what is finished is kept, and the same command continues"
         progress.console.print(kept, soft_wrap=True)
         raise
+    except Exception:
+        progress.live.transient = True  # the message stands alone
+        progress.live.stop()
+        raise
     finally:
         if progress.live.is_started:
             progress.stop()

@@ -1,5 +1,6 @@
 """The engine of the language studies: one training run on a part of the Penn Treebank, and its figures."""
 
+import json
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -67,8 +68,8 @@ def bigram_alone(text: "Texts") -> dict[str, float]:
     """The restricted model's own perplexity on train, valid and test."""
     from imm.targets.ngram import evaluate
 
-    parts = {"train": text.train, "valid": text.valid, "test": text.test}
-    return {split: evaluate(text.bigram, [tokens]).perplexity for split, tokens in parts.items()}
+    parts = {"train": text.train, **text.judged}
+    return {split: evaluate(text.bigram, [tokens.numpy()]).perplexity for split, tokens in parts.items()}
 
 
 def train(settings: Settings, piece: Row, kept: Path) -> "Trained":
@@ -119,19 +120,18 @@ class Trained:
         """On valid and test."""
         return {split: self.result[f"{split}_perplexity"] for split in ("valid", "test")}
 
+    def epochs(self) -> list[float]:
+        """On valid, after each epoch."""
+        records = map(json.loads, (self.folder / "metrics.jsonl").read_text().splitlines())
+        return [record["valid_perplexity"] for record in records if "epoch" in record]
+
     def interpolated(self) -> dict[str, float]:
         """On valid and test, mixed with the bigram; its share is the best on valid."""
         from imm.language import evaluation, load_model
 
         model, _, settings = load_model(self.folder / "model")
-        assert self.text.test is not None
-        tokens = {"valid": self.text.valid, "test": self.text.test}
-        columns = {"valid": settings.batch_size, "test": 1}
-        likelihoods = {
-            split: evaluation.log_likelihoods(model, each, settings.unroll, columns[split])
-            for split, each in tokens.items()
-        }
-        return evaluation.mixed_perplexities(likelihoods, tokens, self.text.bigram)[1]
+        likelihoods = evaluation.judged(model, self.text.judged, settings.unroll, settings.batch_size)
+        return evaluation.mixed_perplexities(likelihoods, self.text.judged, self.text.bigram)[1]
 
     def induced(self) -> dict[str, float]:
         """Of the induced bigram, on train, valid and test."""
@@ -139,6 +139,5 @@ class Trained:
 
         model, vocabulary, settings = load_model(self.folder / "model")
         bigram = induced_ngram(model, self.text.train, len(vocabulary), settings.unroll, settings.batch_size)
-        assert self.text.test is not None
-        parts = {"train": self.text.train, "valid": self.text.valid, "test": self.text.test}
+        parts = {"train": self.text.train, **self.text.judged}
         return {split: bigram.perplexity(tokens) for split, tokens in parts.items()}

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from imm.experiments.lstm import QUICK, TRAINING
 from imm.experiments.lstm_perplexity import BEST, QUICK_BEST, named
-from imm.experiments.study import Row, Settings, Study
+from imm.experiments.study import Figure, Row, Settings, Study
 
 SPLITS = ("train", "valid", "test")
 
@@ -53,6 +53,7 @@ STUDY = Study(
     pieces=pieces,
     run=run,
     paper=PAPER,
+    figure=Figure(x="method", x_label="perplexity", y_label="", y="value", panel="split", note="one run each"),
     continues=True,
     reads_data=True,
 )

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from imm.experiments.lstm import QUICK, TRAINING
-from imm.experiments.study import Row, Settings, Study
+from imm.experiments.study import Figure, Row, Settings, Study
 
 TRY = ("strength", "falls", "dropout")
 """What is tuned: λ or γ, whether it falls to zero over the epochs, and dropout."""
@@ -115,6 +115,9 @@ STUDY = Study(
     run=run,
     summarise=summarise,
     paper=PAPER,
+    figure=Figure(
+        x="method", x_label="perplexity", y_label="", y="value", panel="split", note="the best restart by validation"
+    ),
     continues=True,
     reads_data=True,
 )

@@ -18,7 +18,8 @@ class Figure:
         x: the key along the horizontal axis.
         x_label: its label.
         y_label: what the figures are.
-        series: the key that tells the lines apart.
+        y: the key of what is drawn; rows without it are not.
+        series: the key that tells the lines apart. The same as ``x``: no lines, but a point for each.
         panel: the key that tells the panels apart, if there are several.
         log_x: whether the horizontal axis is logarithmic.
         log_y: whether the vertical one is.
@@ -29,6 +30,7 @@ class Figure:
     x: str
     x_label: str
     y_label: str
+    y: str = "mean"
     series: str = "method"
     panel: str | None = None
     log_x: bool = False

@@ -6,7 +6,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from imm.files import remove_leftovers, write_whole
+from imm.files import check_writable, remove_leftovers, write_whole
 
 
 @contextmanager
@@ -46,6 +46,8 @@ def claim(folder: Path, settings: Mapping[str, Any], texts: str) -> None:
             )
         for name in ("checkpoint.safetensors", "model", "result.json"):
             remove_leftovers(folder / name)
+        if not (folder / "result.json").exists():  # there is more to do, and to write
+            check_writable(folder / "checkpoint.safetensors")
         return
     remove_leftovers(path)
     if folder.exists() and any(folder.iterdir()):

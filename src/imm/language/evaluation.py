@@ -46,6 +46,12 @@ def log_likelihoods(model: LanguageModel, tokens: Tensor, unroll: int, batch_siz
     return torch.cat(found).T.flatten()[:n]
 
 
+def judged(model: LanguageModel, texts: Mapping[str, Tensor], unroll: int, batch_size: int) -> dict[str, Tensor]:
+    """:func:`log_likelihoods` of ``valid``, in columns as when training, and of ``test``, in one as in the paper."""
+    columns = {"valid": batch_size, "test": 1}
+    return {name: log_likelihoods(model, tokens, unroll, columns[name]) for name, tokens in texts.items()}
+
+
 def perplexity(log_likelihood: Tensor) -> float:
     """``exp(-mean)``, in double precision."""
     return math.exp(min(-log_likelihood.double().mean().item(), 700.0))

@@ -29,9 +29,10 @@ class InducedBigram:
 def induced_ngram(
     model: LanguageModel, tokens: Tensor, n_words: int, unroll: int = 35, batch_size: int = 20
 ) -> InducedBigram:
-    """The mean of a full model's predictions over all places of a text where a word stands, for each word.
+    """The mean of a full model's predictions over the places of a text where a word stands, for each word.
 
-    A word that the text does not have as a short context is answered by the mean over all places.
+    The places are those of :class:`~imm.language.windows.Windows`: all but what fills no window. A word that the text
+    does not have as a short context is answered by the mean over all places.
 
     Args:
         model: the full model; it is run in evaluation mode.

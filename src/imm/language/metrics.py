@@ -55,7 +55,7 @@ def check_tensorboard() -> None:
     try:
         import torch.utils.tensorboard  # noqa: F401
     except ImportError:
-        raise ValueError("TensorBoard's files need the package tensorboard: pip install tensorboard") from None
+        raise ValueError("TensorBoard's files need the package tensorboard: pip install 'imm[tensorboard]'") from None
 
 
 def _board(folder: Path, step: int) -> Any:

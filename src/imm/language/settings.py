@@ -115,9 +115,8 @@ class Settings:
             check_count(getattr(self, name), name)
         for name in ("decay_after", "max_decays", "positions", "refresh_every", "seed"):
             check_count(getattr(self, name), name, 0)
-        for name in ("init", "learning_rate", "weight_decay", "lam", "memory", "start_below"):
-            check_not_negative(getattr(self, name), name)
-        for name in ("lifetime", "embedding_factor", "restart_rate"):
+        rates = ("learning_rate", "weight_decay", "restart_rate")
+        for name in ("init", *rates, "lam", "memory", "lifetime", "start_below", "embedding_factor"):
             check_not_negative(getattr(self, name), name)
         for name in ("decay", "gamma"):
             check_fraction(getattr(self, name), name)
@@ -132,11 +131,16 @@ class Settings:
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:
-        """The settings of a preset, with some of them changed; a transformer has :data:`TRANSFORMER`'s unless told."""
+        """The settings of a preset, with some of them changed; a transformer has AdamW, and that its own rate.
+
+        Unless told: the presets' own, SGD at a rate of 1, is an LSTM's.
+        """
         if name not in PRESETS:
             raise ValueError(f"preset must be one of {', '.join(PRESETS)}, got {name!r}")
-        if changes.get("model") == "transformer" and "optimizer" not in changes:
-            changes = {**TRANSFORMER, **changes}
+        if changes.get("model") == "transformer":
+            changes = {"optimizer": "adamw", **changes}
+        if changes.get("optimizer") == "adamw":
+            changes = {"learning_rate": ADAMW_RATE, **changes}
         return replace(cls(**PRESETS[name]), **changes)
 
     @classmethod
@@ -181,8 +185,7 @@ _PAPER: Mapping[str, Any] = {
     "positions": 0,
 }
 
-TRANSFORMER: Mapping[str, Any] = {"optimizer": "adamw", "learning_rate": 0.003}
-"""The presets' own, SGD at a rate of 1, is an LSTM's: a transformer diverges."""
+ADAMW_RATE = 0.003
 
 PRESETS: Mapping[str, Mapping[str, Any]] = {
     "small": {},

@@ -58,7 +58,8 @@ class Texts:
             ngram_text: what the bigram is counted on; the training text if None.
             level: ``word`` or ``char``.
             min_count: words that occur less often in the training text and the bigram's together are ``<unk>``.
-            progress: is told how many bytes of how many were read, for each file anew.
+            progress: is told how many bytes of how many were read, for each pass over a file anew: those of the
+                training text and the bigram's are read to count words first.
         """
         given = {"train": train, "valid": valid, "test": test}
         paths = {name: Path(path) for name, path in given.items() if path is not None}
@@ -67,15 +68,13 @@ class Texts:
             check_file(path)
         check_count(min_count, "min_count")
         check_level(level)
-        frequency = count_words(counted, level)
-        everywhere = (
-            frequency if counted.resolve() == Path(train).resolve() else frequency + count_words(Path(train), level)
-        )
+        frequency = everywhere = count_words(counted, level, progress)
+        if counted.resolve() != Path(train).resolve():
+            everywhere = frequency + count_words(Path(train), level, progress)
         known = [word.decode() for word, n in everywhere.items() if n >= min_count and word != UNK.encode()]
         if len(set(known) - {EOS["stream"]}) < 2:
-            raise ValueError(
-                f"{train} has fewer than two different {level}s with min_count {min_count}: too few to learn"
-            )
+            have = f"{train} has" if everywhere is frequency else f"{train} and {counted} together have"
+            raise ValueError(f"{have} fewer than two different {level}s with min_count {min_count}: too few to learn")
         bigram = fit_ngram(counted, 2, vocabulary=known, level=level, progress=progress)
         vocabulary = Vocabulary([str(word) for word in bigram.classes], level=level)
         counts = torch.tensor([frequency[word.encode()] for word in vocabulary.words])
@@ -84,6 +83,11 @@ class Texts:
         for name, path in paths.items():
             tokens[name], unknown[name] = read_tokens(path, vocabulary, progress)
         return cls(vocabulary, bigram, counts, tokens["train"], tokens["valid"], tokens.get("test"), unknown)
+
+    @property
+    def judged(self) -> dict[str, Tensor]:
+        """What models are judged on: ``valid``, and ``test`` if there is one."""
+        return {"valid": self.valid} | ({} if self.test is None else {"test": self.test})
 
     def first(self, fraction: float, recount: bool = False) -> Self:
         """The same with the first part of the training text only; with ``recount`` the bigram is of that part too."""
@@ -118,9 +122,9 @@ def read_tokens(path: Path, vocabulary: Vocabulary, progress: Progress | None = 
     return tokens, unknown
 
 
-def count_words(path: Path, level: str) -> Counter[bytes]:
+def count_words(path: Path, level: str, progress: Progress | None = None) -> Counter[bytes]:
     """How often each word of a text occurs, the line's end among them."""
     counts: Counter[bytes] = Counter()
-    for words in words_of(path, "stream", None, level):
+    for words in words_of(path, "stream", progress, level):
         counts.update(words)
     return counts

@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from imm.files import write_whole
 from imm.language import checkpoint
 from imm.language.checkpoint import Checkpoint
 from imm.language.claim import claimed
-from imm.language.evaluation import log_likelihoods, mixed_perplexities, perplexity
+from imm.language.evaluation import judged, log_likelihoods, mixed_perplexities, perplexity
 from imm.language.methods import Loss, Step, method_for
 from imm.language.metrics import Metrics
 from imm.language.model import build, load_parameters, save_model
@@ -148,7 +149,7 @@ class Run:
         (loss.total * self.windows.unroll).backward()
         norm = clip_grad_norm_(self._parameters, settings.clip)
         cross_entropy = loss.parts["cross_entropy"].item()
-        self._check(cross_entropy, loss.total.item(), norm.item())
+        self._check(cross_entropy, loss=loss.total.item(), gradient_norm=norm.item())
         parts = dict(loss.parts)
         if at.active:
             embedding = self.model.embedding.weight
@@ -156,7 +157,7 @@ class Run:
                 embedding.grad *= settings.embedding_factor
             if self.method.apart:
                 parts["matching"] = self._second_pass(step)
-                self._check(cross_entropy, norm=clip_grad_norm_(self._parameters, math.inf).item())
+                self._check(cross_entropy, gradient_norm=clip_grad_norm_(self._parameters, math.inf).item())
         self._optimizer.step()
         self._state = after
         at.loss, at.count = at.loss + cross_entropy, at.count + 1
@@ -175,11 +176,11 @@ class Run:
             embedding.requires_grad_(True)
             self.model.train()
 
-    def _check(self, cross_entropy: float, total: float = 0.0, norm: float = 0.0) -> None:
-        if not (cross_entropy <= self._hopeless and math.isfinite(total) and math.isfinite(norm)):
-            raise self._diverged(
-                f"at step {self.position.step + 1}: cross-entropy {cross_entropy:.4g}, gradient norm {norm:.4g}"
-            )
+    def _check(self, cross_entropy: float, **others: float) -> None:
+        if not (cross_entropy <= self._hopeless and all(map(math.isfinite, others.values()))):
+            seen = {"cross-entropy": cross_entropy, **others}
+            figures = ", ".join(f"{name.replace('_', ' ')} {value:.4g}" for name, value in seen.items())
+            raise self._diverged(f"at step {self.position.step + 1}: {figures}")
 
     @property
     def _hopeless(self) -> float:
@@ -191,9 +192,10 @@ class Run:
 
     def _diverged(self, how: str) -> DivergenceError:
         kept = f"; the last good state is in {self.folder}" if (self.folder / "checkpoint.safetensors").exists() else ""
-        return DivergenceError(
-            f"training diverged {how}{kept}; try a learning rate below {self.position.rate:g}, in another folder"
-        )
+        smaller = f"a learning rate below {self.position.rate:g}"
+        if self.position.active and self.settings.method.startswith(("imm", "reverse")):
+            smaller += f" or a λ below {self.settings.lam:g}"
+        return DivergenceError(f"training diverged {how}{kept}; try {smaller}, in another folder")
 
     def _set_rate(self) -> None:
         at, settings = self.position, self.settings
@@ -227,26 +229,21 @@ class Run:
         return valid
 
     def _result(self) -> dict[str, Any]:
-        """Judges the best model as the paper does: test with one column."""
+        """Judges the best model, or reads how it was judged."""
         settings, texts, at = self.settings, self.texts, self.position
         path = self.folder / "result.json"
         if path.exists():
-            try:
+            with suppress(ValueError, KeyError, TypeError):  # damaged: the model can be judged again
                 finished: dict[str, Any] = json.loads(path.read_text())
-                return finished
-            except ValueError:
-                pass  # damaged: the model can be judged again
+                needed = ("epochs", "best_epoch", *(f"{name}_perplexity" for name in texts.judged))
+                return {name: finished[name] for name in needed} | finished
         if at.best_epoch:
             self.model.load_state_dict(load_parameters(self.folder / "model", settings))
-        result: dict[str, Any] = {"epochs": at.epoch, "best_epoch": at.best_epoch, "valid_perplexity": at.best}
-        tokens = {"valid": texts.valid} | ({} if texts.test is None else {"test": texts.test})
-        columns = {"valid": settings.batch_size, "test": 1}
-        likelihoods = {
-            name: log_likelihoods(self.model, text, self.windows.unroll, columns[name]) for name, text in tokens.items()
-        }
+        result: dict[str, Any] = {"epochs": at.epoch, "best_epoch": at.best_epoch}
+        likelihoods = judged(self.model, texts.judged, self.windows.unroll, settings.batch_size)
         found = {name: perplexity(each) for name, each in likelihoods.items()}
         if settings.method == "interpolation":
-            result["ratio"], found = mixed_perplexities(likelihoods, tokens, texts.bigram)
+            result["ratio"], found = mixed_perplexities(likelihoods, texts.judged, texts.bigram)
         result |= {f"{name}_perplexity": value for name, value in found.items()}
         write_whole(path, json.dumps(result, indent=1) + "\n")
         return result

@@ -1,9 +1,13 @@
 """A stream of tokens as parallel columns, read window by window."""
 
+import math
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+KEPT = 0.95
+"""The least share of a text that is read."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +30,8 @@ class Batch:
 class Windows:
     """The text cut into ``batch_size`` columns, and these into windows of ``unroll`` words.
 
-    A text too short for that has fewer columns, then shorter windows. What does not fill a window is left out.
+    What does not fill a window is left out. Where that would be more than a twentieth, as in a short text, there are
+    fewer columns, or one of shorter windows.
 
     Args:
         tokens: ``[n]``.
@@ -43,8 +48,7 @@ class Windows:
         n = len(tokens) - 1
         if n < 1:
             raise ValueError(f"a text needs two words to learn from, got {len(tokens)}, line ends included")
-        self.unroll = min(unroll, n)
-        self.batch_size = min(batch_size, n // self.unroll)
+        self.batch_size, self.unroll = _shape(n, batch_size, unroll)
         per_column = n // self.batch_size // self.unroll * self.unroll
         columns = torch.arange(self.batch_size) * (n // self.batch_size)
         place = torch.arange(per_column)[:, None] + columns
@@ -69,3 +73,11 @@ class Windows:
         """The column, the window and the place in it of each of these positions, ``[m]`` each."""
         column, place = positions // len(self.inputs), positions % len(self.inputs)
         return column, place // self.unroll, place % self.unroll
+
+
+def _shape(n: int, batch_size: int, unroll: int) -> tuple[int, int]:
+    """How many columns, and how many words a window has."""
+    for columns in range(min(batch_size, n // unroll), 0, -1):
+        if n // columns // unroll * unroll * columns >= KEPT * n:
+            return columns, unroll
+    return 1, n // math.ceil(n / unroll)

@@ -34,7 +34,7 @@ LETTERS = 15
 
 def draw(result: Mapping[str, Any], figure: Figure) -> Canvas:
     """The figure, not yet saved."""
-    rows = [row for row in result["rows"] if "mean" in row]
+    rows = [row for row in result["rows"] if figure.y in row]
     panels = list(dict.fromkeys(row[figure.panel] for row in rows)) if figure.panel else [None]
     columns = len(panels) if len(panels) < 4 else 2
     lines = -(-len(panels) // columns)
@@ -44,7 +44,7 @@ def draw(result: Mapping[str, Any], figure: Figure) -> Canvas:
         empty.set_visible(False)
     for axes, panel in zip(places, panels, strict=False):
         here = [row for row in rows if figure.panel is None or row[figure.panel] == panel]
-        _categories(axes, here) if figure.x == figure.series else _curves(axes, here, figure)
+        _categories(axes, here, figure) if figure.x == figure.series else _curves(axes, here, figure)
         if figure.beside:
             _crosses(axes, result["paper"], figure)
         axes.legend(fontsize=8) if figure.x != figure.series else None
@@ -78,8 +78,8 @@ def _curves(axes: Axes, rows: list[Row], figure: Figure) -> None:
         shift = step * (number - (len(series) - 1) / 2)
         axes.errorbar(
             [row[figure.x] + shift for row in mine],
-            [row["mean"] for row in mine],
-            yerr=_bars(mine),
+            [row[figure.y] for row in mine],
+            yerr=_bars(mine, figure),
             label=f"{name}" if isinstance(name, str) else f"{figure.series} = {name}",
             color=COLOURS.get(name) if isinstance(name, str) else None,
             marker="o",
@@ -91,23 +91,23 @@ def _curves(axes: Axes, rows: list[Row], figure: Figure) -> None:
 
 
 def _crosses(axes: Axes, paper: list[Row], figure: Figure) -> None:
-    """The paper's means, in the colour of ours."""
+    """The paper's, in the colour of ours."""
     for name in dict.fromkeys(row[figure.series] for row in paper):
         mine = [row for row in paper if row[figure.series] == name]
-        places, means = [row[figure.x] for row in mine], [row["mean"] for row in mine]
-        axes.plot(places, means, "x", color=COLOURS.get(name), markersize=6, label=f"{name}, paper")
+        places, values = [row[figure.x] for row in mine], [row[figure.y] for row in mine]
+        axes.plot(places, values, "x", color=COLOURS.get(name), markersize=6, label=f"{name}, paper")
 
 
-def _categories(axes: Axes, rows: list[Row]) -> None:
+def _categories(axes: Axes, rows: list[Row], figure: Figure) -> None:
     """One bar for each method."""
     for number, row in enumerate(rows):
         colour = COLOURS.get(row["method"], "#777777")
-        axes.errorbar(row["mean"], -number, xerr=_bars([row]), marker="o", capsize=3, color=colour)
+        axes.errorbar(row[figure.y], -number, xerr=_bars([row], figure), marker="o", capsize=3, color=colour)
     axes.set_yticks([-number for number in range(len(rows))], [row["method"] for row in rows])
 
 
-def _bars(rows: list[Row]) -> list[list[float]]:
+def _bars(rows: list[Row], figure: Figure) -> list[list[float]]:
     """How far the percentiles are below and above; a skewed mean can lie outside them."""
-    below = [max(0.0, row["mean"] - row.get("p10", row["mean"])) for row in rows]
-    above = [max(0.0, row.get("p90", row["mean"]) - row["mean"]) for row in rows]
+    below = [max(0.0, row[figure.y] - row.get("p10", row[figure.y])) for row in rows]
+    above = [max(0.0, row.get("p90", row[figure.y]) - row[figure.y]) for row in rows]
     return [below, above]

@@ -77,4 +77,6 @@ def _spread(row: Row) -> str:
 def _show(value: Any) -> str:
     if value is None:
         return ""
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    return f"{value:.5g}" if abs(value) >= 100 else f"{value:.4g}"  # the paper prints perplexities as 185.71

@@ -7,6 +7,7 @@ from torch.nn.functional import nll_loss
 
 from imm.language.model import LanguageModel, State
 from imm.language.windows import Batch
+from imm.targets.ngram import Ngram
 
 
 @dataclass(frozen=True)
@@ -75,3 +76,27 @@ class Method(nn.Module):
         The model is in evaluation mode.
         """
         raise NotImplementedError
+
+
+class Matched(Method):
+    """Cross-entropy + λ · the loss of :meth:`match`, from when the restricted model is used.
+
+    Args:
+        bigram: the restricted model.
+    """
+
+    def __init__(self, bigram: Ngram) -> None:
+        super().__init__()
+        self.bigram = bigram
+
+    def match(self, log_q: Tensor, step: Step) -> Tensor:
+        """How far the model, ``[n, words]``, is from the bigram: a mean over positions."""
+        raise NotImplementedError
+
+    def forward(self, log_q: Tensor, step: Step) -> Loss:
+        """See the base class."""
+        plain = super().forward(log_q, step)
+        if not step.active:
+            return plain
+        matching = self.match(log_q, step)
+        return Loss(plain.total + step.lam * matching, plain.parts | {"matching": matching.detach()})

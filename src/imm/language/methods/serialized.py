@@ -6,7 +6,7 @@ import math
 import torch
 from torch import Tensor
 
-from imm.language.methods.base import Loss, Method, Step
+from imm.language.methods.base import Matched, Step
 from imm.language.methods.table import table
 from imm.language.model import LanguageModel, State
 from imm.language.settings import Settings
@@ -14,7 +14,7 @@ from imm.language.windows import Batch, Windows
 from imm.targets.ngram import Ngram
 
 
-class Serialized(Method):
+class Serialized(Matched):
     """Cross-entropy + λ · IMM with the factor ``Q†/Q̂†``   (Eq. serialized-IMM-gradient, Alg. serialized-imm).
 
     Every r steps the model is copied, and one pass of the copy over the text gives ``Q̂†`` for all short contexts.
@@ -31,8 +31,7 @@ class Serialized(Method):
     steps: Tensor
 
     def __init__(self, bigram: Ngram, windows: Windows, model: LanguageModel, settings: Settings) -> None:
-        super().__init__()
-        self.bigram = bigram
+        super().__init__(bigram)
         self._windows = windows
         self._refresh_every = settings.refresh_every or len(windows)
         self.stale = copy.deepcopy(model).requires_grad_(False).eval()
@@ -71,14 +70,10 @@ class Serialized(Method):
             log_q, state = self.stale(batch.inputs, state)
             self.induced.feed(log_q, batch.short)
 
-    def forward(self, log_q: Tensor, step: Step) -> Loss:
+    def match(self, log_q: Tensor, step: Step) -> Tensor:
         """See the base class."""
-        plain = super().forward(log_q, step)
-        if not step.active:
-            return plain
         assert self._log_stale is not None
-        matching = self.induced.corrected(log_q, self._log_stale, step.batch.short, self.bigram.probabilities)
-        return Loss(plain.total + step.lam * matching, plain.parts | {"matching": matching.detach()})
+        return self.induced.corrected(log_q, self._log_stale, step.batch.short, self.bigram.probabilities)
 
     def _state(self) -> State:
         return tuple(self.get_buffer(f"state{i}") for i in range(self._n_parts))

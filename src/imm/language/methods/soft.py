@@ -5,44 +5,32 @@ from torch import Tensor
 
 from imm.baselines import label_smoothing, soft_noising
 from imm.functional import cross_entropy_by_row, with_direction
-from imm.language.methods.base import Loss, Method, Step
+from imm.language.methods.base import Loss, Matched, Method, Step
 from imm.language.methods.table import table
 from imm.language.settings import Settings
 from imm.targets.ngram import Ngram
 
 
-class ReverseKD(Method):
+class ReverseKD(Matched):
     """Cross-entropy + λ · reverse KD towards the bigram."""
 
-    def __init__(self, bigram: Ngram) -> None:
-        super().__init__()
-        self.bigram = bigram
-
-    def forward(self, log_q: Tensor, step: Step) -> Loss:
+    def match(self, log_q: Tensor, step: Step) -> Tensor:
         """See the base class."""
-        plain = super().forward(log_q, step)
-        if not step.active:
-            return plain
         target = rows(self.bigram, step.batch.short)
-        matching = with_direction(cross_entropy_by_row(log_q.detach(), target).mean(), log_q, target)
-        return Loss(plain.total + step.lam * matching, plain.parts | {"matching": matching.detach()})
+        return with_direction(cross_entropy_by_row(log_q.detach(), target).mean(), log_q, target)
 
 
-class Streaming(Method):
+class Streaming(Matched):
     """Cross-entropy + λ · IMM with a running induced bigram, which the primary pass feeds."""
 
     def __init__(self, bigram: Ngram, settings: Settings) -> None:
-        super().__init__()
-        self.bigram = bigram
+        super().__init__(bigram)
         self.matching = table(len(bigram.classes), settings.table_mb, settings.memory, settings.lifetime)
 
-    def forward(self, log_q: Tensor, step: Step) -> Loss:
+    def match(self, log_q: Tensor, step: Step) -> Tensor:
         """See the base class."""
-        plain = super().forward(log_q, step)
-        if not step.active:
-            return plain
-        matching = self.matching(log_q, step.batch.short, self.bigram.probabilities)
-        return Loss(plain.total + step.lam * matching, plain.parts | {"matching": matching.detach()})
+        matching: Tensor = self.matching(log_q, step.batch.short, self.bigram.probabilities)
+        return matching
 
 
 class Softened(Method):

@@ -1,5 +1,6 @@
 """Counting n-grams in one pass over a stream of tokens, in pieces."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,24 +34,19 @@ class Counts:
     bos: int | None
 
     @property
-    def n_tokens(self) -> int:
-        """How many tokens were counted."""
-        return int(self.counts.sum())
-
-    @property
     def largest(self) -> int:
         """The largest token that was counted."""
         return int((self.columns[-1] & ((1 << self.bits) - 1)).max()) - 1
 
-    def symbols(self) -> list[Ints]:
+    def symbols(self) -> Iterator[Ints]:
         """The j-th symbols of the n-grams, for each j."""
-        return list(unpack(self.columns, self.order, self.bits))
+        return unpack(self.columns, self.order, self.bits)
 
     def renamed(self, names: NDArray[np.integer]) -> "Counts":
         """The counts where token ``i`` is called ``names[i]``; tokens that get the same name are counted together."""
         symbol = np.concatenate([[PAD], np.asarray(names, np.int64) + 1])
         bits = bits_for(int(symbol.max()))
-        symbols = (symbol[old] for old in unpack(self.columns, self.order, self.bits))
+        symbols = (symbol[old] for old in self.symbols())
         columns, counts = add_up(pack(symbols, self.order, bits), self.counts)
         eos, bos = (None if token is None else int(names[token]) for token in (self.eos, self.bos))
         return Counts(self.order, bits, columns, counts, eos, bos)

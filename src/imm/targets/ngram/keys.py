@@ -26,14 +26,9 @@ def bits_for(n_tokens: int) -> int:
     return int(max(n_tokens, 1)).bit_length()
 
 
-def per_column(bits: int) -> int:
-    """How many symbols of ``bits`` bits a column holds."""
-    return 63 // bits
-
-
 def _sizes(order: int, bits: int) -> list[int]:
     """How many symbols each column holds: the first what is left over, the others as many as fit."""
-    per = per_column(bits)
+    per = 63 // bits
     first = order % per or per
     return [first] + [per] * ((order - first) // per)
 

@@ -125,6 +125,25 @@ def test_options_change_the_preset_and_nothing_else(tmp_path):
     assert found.method == "imm-sampled"
 
 
+def test_a_bigram_that_is_there_already(tmp_path, monkeypatch, capsys):
+    for convention, name in (("stream", "folder"), ("sentence", "sentences")):
+        fit = ["ngram", "fit", "--text", "big.txt", "--convention", convention, "--out", name]
+        assert runner.invoke(app, fit).exit_code == 0
+    assert runner.invoke(app, ["ngram", "export", "sentences", "--arpa", "b.arpa"]).exit_code == 0
+    method = ["--method", "streaming", "--json"]
+    texts = json.loads(run(*BASE, *method, "--ngram-text", "big.txt", "--out", "counted").stdout)
+    folder = json.loads(run(*BASE, *method, "--ngram", "folder", "--out", "given").stdout)
+    arpa = json.loads(run(*BASE, *method, "--ngram", "b.arpa", "--out", "arpa").stdout)
+    assert folder["vocabulary"] == arpa["vocabulary"] == texts["vocabulary"]
+    assert folder["bigram_valid_perplexity"] == pytest.approx(texts["bigram_valid_perplexity"], rel=1e-6)
+    assert "ngram_tokens" not in arpa
+    both = refused(monkeypatch, capsys, *BASE, "--ngram", "folder", "--ngram-text", "big.txt", "--out", "no")
+    assert "a bigram has its own words and counts: give no ngram_text and no min_count" in both
+    with pytest.raises(ValueError, match="kn-noising needs the counts of words: give the bigram's text"):
+        run(*BASE, "--ngram", "folder", "--method", "kn-noising", "--out", "no")
+    assert not (tmp_path / "no").exists()
+
+
 def test_a_short_text_is_noted():
     noted = "the training text does not fill windows of 100 words in 20 columns: 83 words in 1 instead\n"
     assert noted in run(*BASE, "--batch-size", 20, "--unroll", 100).stderr

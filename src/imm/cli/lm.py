@@ -33,6 +33,10 @@ def train(
     ngram_text: Annotated[
         Path | None, typer.Option(help="A larger text to count the bigram on; if not given, the training text.")
     ] = None,
+    ngram: Annotated[
+        Path | None,
+        typer.Option(help="A bigram instead of a text for it: what `imm ngram fit` wrote, or an ARPA file."),
+    ] = None,
     out: Annotated[Path, typer.Option(help="The run's folder. A run that was interrupted there continues.")] = Path(
         "imm-lm"
     ),
@@ -142,19 +146,19 @@ def train(
     }
     if model not in (None, "lstm", "transformer"):
         ours = {"preset": preset != "small", "level": level != "word", "min_count": min_count != 1}
-        given = [name for name, used in {**ours, "tensorboard": tensorboard}.items() if used]
+        given = [name for name, used in {**ours, "ngram": ngram, "tensorboard": tensorboard}.items() if used]
         _fine_tune(changes, given, {"train": train, "valid": valid, "test": test}, ngram_text, out, as_json)
         return
     settings = Settings.preset(preset, **{name: value for name, value in changes.items() if value is not None})
     if tensorboard:
         check_tensorboard()
     with reading("reading") as progress:
-        texts = Texts.read(train, valid, test, ngram_text, level, min_count, progress)
+        texts = Texts.read(train, valid, test, ngram_text, ngram, level, min_count, progress)
     with claimed(out, settings.to_json(), texts.fingerprint()):  # before anything is said
-        if ngram_text is not None and settings.method in ("none", "label-smoothing"):
-            typer.echo(
-                f"method {settings.method} uses no bigram: --ngram-text gives words to the vocabulary only", err=True
-            )
+        option = "--ngram" if ngram is not None else "--ngram-text" if ngram_text is not None else ""
+        if option and settings.method in ("none", "label-smoothing"):
+            unused = f"method {settings.method} uses no bigram: {option} gives words to the vocabulary only"
+            typer.echo(unused, err=True)
         figures = _describe(settings, texts)
         run = Run(settings, texts, out, tensorboard)
     steps = len(run.windows)
@@ -263,8 +267,9 @@ def _describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
     for name, tokens in {"train": texts.train, **texts.judged}.items():
         figures |= {f"{name}_tokens": len(tokens), f"{name}_unknown": texts.unknown[name]}
         notes.append(f"{name}: {len(tokens):,} tokens, {texts.unknown[name]:,} unknown")
-    figures["ngram_tokens"] = int(texts.counts.sum())
-    notes.append(f"bigram: counted on {figures['ngram_tokens']:,} tokens")
+    if texts.counts is not None:
+        figures["ngram_tokens"] = int(texts.counts.sum())
+        notes.append(f"bigram: counted on {figures['ngram_tokens']:,} tokens")
     notes.append(f"{settings.model}: {figures['parameters']:,} parameters; method: {settings.method}")
     if settings.method in ("imm-serialized", "imm-streaming"):
         span = min(settings.memory, settings.lifetime) if settings.method == "imm-streaming" else math.inf

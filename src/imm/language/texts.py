@@ -12,6 +12,7 @@ from torch import Tensor
 
 from imm.language.corpus import EOS, UNK, Vocabulary, check_level, encode, words_of
 from imm.language.counting import fit_ngram
+from imm.language.given import read_bigram
 from imm.language.text import Progress, check_file
 from imm.targets.ngram import Ngram
 from imm.validation import check_count, check_fraction
@@ -24,7 +25,7 @@ class Texts:
     Attributes:
         vocabulary: the words.
         bigram: the restricted model, over the same words.
-        counts: how often each word stands in the bigram's text, ``[words]``.
+        counts: how often each word stands in the bigram's text, ``[words]``; None if only the bigram is there.
         train, valid: tokens ``[n]``.
         test: tokens, or None.
         unknown: for each text, how many of its words are not in the vocabulary.
@@ -32,7 +33,7 @@ class Texts:
 
     vocabulary: Vocabulary
     bigram: Ngram
-    counts: Tensor
+    counts: Tensor | None
     train: Tensor
     valid: Tensor
     test: Tensor | None
@@ -45,6 +46,7 @@ class Texts:
         valid: Path | str,
         test: Path | str | None = None,
         ngram_text: Path | str | None = None,
+        ngram: Path | str | None = None,
         level: str = "word",
         min_count: int = 1,
         progress: Progress | None = None,
@@ -56,6 +58,7 @@ class Texts:
             valid: what training is steered by.
             test: what the trained model is judged on.
             ngram_text: what the bigram is counted on; the training text if None.
+            ngram: a bigram instead, see :func:`~imm.language.given.read_bigram`; its words are all that are known.
             level: ``word`` or ``char``.
             min_count: words that occur less often in the training text and the bigram's together are ``<unk>``.
             progress: is told how many bytes of how many were read, for each pass over a file anew: those of the
@@ -68,17 +71,14 @@ class Texts:
             check_file(path)
         check_count(min_count, "min_count")
         check_level(level)
-        frequency = everywhere = count_words(counted, level, progress)
-        if counted.resolve() != Path(train).resolve():
-            everywhere = frequency + count_words(Path(train), level, progress)
-        known = [word.decode() for word, n in everywhere.items() if n >= min_count and word != UNK.encode()]
-        if len(set(known) - {EOS["stream"]}) < 2:
-            have = f"{train} has" if everywhere is frequency else f"{train} and {counted} together have"
-            raise ValueError(f"{have} fewer than two different {level}s with min_count {min_count}: too few to learn")
-        bigram = fit_ngram(counted, 2, vocabulary=known, level=level, progress=progress)
+        counts = None
+        if ngram is None:
+            bigram, counts = _count(Path(train), counted, level, min_count, progress)
+        elif ngram_text is not None or min_count != 1:
+            raise ValueError("a bigram has its own words and counts: give no ngram_text and no min_count with it")
+        else:
+            bigram = read_bigram(Path(ngram))
         vocabulary = Vocabulary([str(word) for word in bigram.classes], level=level)
-        counts = torch.tensor([frequency[word.encode()] for word in vocabulary.words])
-        counts[vocabulary.unk] = frequency.total() - counts.sum() + counts[vocabulary.unk]
         tokens, unknown = {}, {}
         for name, path in paths.items():
             tokens[name], unknown[name] = read_tokens(path, vocabulary, progress)
@@ -96,7 +96,7 @@ class Texts:
             return part
         about = self.bigram.about
         bigram = Ngram.fit(part.train, self.vocabulary.words, 2, eos=about.eos, unk=about.unk)
-        return replace(part, bigram=bigram, counts=torch.bincount(part.train, minlength=len(self.counts)))
+        return replace(part, bigram=bigram, counts=torch.bincount(part.train, minlength=len(self.vocabulary)))
 
     def fingerprint(self) -> str:
         """Tells these texts from others."""
@@ -107,6 +107,21 @@ class Texts:
         for array in (trie.base, *(array for level in trie.levels for array in (level.keys, level.values))):
             digest.update(array.tobytes())
         return digest.hexdigest()[:16]
+
+
+def _count(train: Path, counted: Path, level: str, min_count: int, progress: Progress | None) -> tuple[Ngram, Tensor]:
+    """The bigram of a text over its words and the training text's, and how often each of its words occurs."""
+    frequency = everywhere = count_words(counted, level, progress)
+    if counted.resolve() != train.resolve():
+        everywhere = frequency + count_words(train, level, progress)
+    known = [word.decode() for word, n in everywhere.items() if n >= min_count and word != UNK.encode()]
+    if len(set(known) - {EOS["stream"]}) < 2:
+        have = f"{train} has" if everywhere is frequency else f"{train} and {counted} together have"
+        raise ValueError(f"{have} fewer than two different {level}s with min_count {min_count}: too few to learn")
+    bigram = fit_ngram(counted, 2, vocabulary=known, level=level, progress=progress)
+    counts = torch.tensor([frequency[str(word).encode()] for word in bigram.classes])
+    counts[0] += frequency.total() - counts.sum()  # the first is <unk>
+    return bigram, counts
 
 
 def read_tokens(path: Path, vocabulary: Vocabulary, progress: Progress | None = None) -> tuple[Tensor, int]:

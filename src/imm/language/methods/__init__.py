@@ -1,6 +1,6 @@
 """Training methods, by name."""
 
-from torch import Generator
+from torch import Generator, Tensor
 
 from imm.language.methods.base import Loss, Method, Step
 from imm.language.methods.noising import Noising, kneser_ney_noise, unigram_noise
@@ -25,9 +25,9 @@ def method_for(
         case "none" | "interpolation":  # which mixes when predicting only
             return Method()
         case "kn-noising":
-            return Noising(kneser_ney_noise(bigram, texts.counts, settings.gamma), "both", generator)
+            return Noising(kneser_ney_noise(bigram, _counts(settings, texts), settings.gamma), "both", generator)
         case "unigram-noising":
-            return Noising(unigram_noise(texts.counts, settings.gamma), "context", generator)
+            return Noising(unigram_noise(_counts(settings, texts), settings.gamma), "context", generator)
         case "soft-noising":
             return Softened(bigram, settings.gamma)
         case "label-smoothing":
@@ -43,3 +43,9 @@ def method_for(
         case "imm-streaming":
             return Streaming(bigram, settings)
     raise ValueError(f"there is no method {settings.method!r}")
+
+
+def _counts(settings: Settings, texts: Texts) -> Tensor:
+    if texts.counts is None:
+        raise ValueError(f"{settings.method} needs the counts of words: give the bigram's text instead of the bigram")
+    return texts.counts

@@ -99,13 +99,23 @@ def test_what_is_tried_is_what_is_trained(tmp_path):
 def test_epochs_are_all_there_and_the_best_of_them_is_judged(tmp_path):
     study = lstm_epochs.STUDY
     settings = {**study.with_options(quick=True), "width": 4}
-    piece = study.pieces(settings)[0]
-    *valid, test = lstm_epochs.run(settings, piece, tmp_path)
-    assert [row["epoch"] for row in valid] == [1, 2, 3, 4]
-    assert test["epoch"] == min(valid, key=lambda row: row["mean"])["epoch"]
-    result = lstm.train(settings, {**piece, "fraction": 0.01, "recount": True, "restart": 0}, tmp_path).result
-    assert min(row["mean"] for row in valid) == result["valid_perplexity"]
-    assert test["value"] == result["test_perplexity"]
+    rows = lstm_epochs.run(settings, study.pieces(settings)[0], tmp_path)
+    final = {row["split"]: row["value"] for row in rows if "epoch" not in row}
+    epochs = {row["epoch"]: row["value"] for row in rows if "epoch" in row}
+    assert list(epochs) == [1, 2, 3, 4]
+    assert final == {"valid": min(epochs.values()), "test": final["test"]}
+
+
+def test_curves_are_those_of_the_best_try():
+    tries = {(1.0, True, 0.2): [[9.0, 5.0], [11.0, 7.0]], (2.0, True, 0.2): [[8.0, 6.0]]}
+    rows = [
+        {"method": "none", **lstm_perplexity.named(tried), "width": 200, "restart": restart, "split": "valid"} | found
+        for tried, runs in tries.items()
+        for restart, values in enumerate(runs)
+        for found in [{"value": values[-1]}, *({"epoch": n, "value": value} for n, value in enumerate(values, 1))]
+    ]
+    curves = {row["epoch"]: (row["mean"], row["runs"]) for row in lstm_epochs.summarise(rows) if "epoch" in row}
+    assert curves == {1: (10.0, 2), 2: (6.0, 2)}
 
 
 def test_studies_use_the_strengths_that_were_best():

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from imm.experiments.lstm import QUICK, TRAINING
+from imm.experiments.lstm import QUICK, TRAINING, Trained, train
 from imm.experiments.study import Figure, Row, Settings, Study
 
 TRY = ("strength", "falls", "dropout")
@@ -33,9 +33,16 @@ def pieces(settings: Settings) -> list[Row]:
 
 def run(settings: Settings, piece: Row, kept: Path) -> Sequence[Row]:
     """One run."""
-    from imm.experiments.lstm import train
+    return rows_of(train_piece(settings, piece, kept), settings, piece)
 
-    trained = train(settings, {**piece, "fraction": settings["fraction"], "recount": True}, kept)
+
+def train_piece(settings: Settings, piece: Row, kept: Path) -> Trained:
+    """The run of a piece."""
+    return train(settings, {**piece, "fraction": settings["fraction"], "recount": True}, kept)
+
+
+def rows_of(trained: Trained, settings: Settings, piece: Row) -> list[Row]:
+    """Its figures on valid and test."""
     cell = {**piece, "width": settings["width"]}
     return [{**cell, "split": split, "value": value} for split, value in trained.perplexity().items()]
 

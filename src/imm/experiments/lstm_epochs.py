@@ -38,7 +38,7 @@ BEST = {"none": [0.0, False, 0.2], "kn-noising": [0.1, False, 0.2], "imm-streami
 
 STUDY = Study(
     name="lstm-epochs",
-    title="Perplexity on the Penn Treebank after ten epochs, the best restart by validation (ours)",
+    title="Perplexity on the Penn Treebank after ten epochs, the best restart by validation (Table results_lstm)",
     settings={
         **TRAINING,
         "schedule": {"1.0": [10, 5, 0.2]},
@@ -62,6 +62,7 @@ STUDY = Study(
     pieces=lstm_perplexity.pieces,
     run=run,
     summarise=summarise,
+    paper=lstm_perplexity.PAPER,
     figure=Figure(
         x="epoch", x_label="epoch", y_label="valid perplexity", log_y=True, note="the mean of restarts, at the best try"
     ),

@@ -4,6 +4,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).parents[1]
 LSTM, GLUE = ((ROOT / "docs" / f"{name}.md").read_text() for name in ("lstm", "glue"))
 
@@ -45,12 +47,13 @@ def test_little_text():
         assert cells == [f"{found[int(percent), method]:.1f}" for method in methods]
 
 
-def test_whole_text():
-    result = json.loads((ROOT / "results" / "lstm-perplexity" / "result.json").read_text())
-    found = {(row["method"], row["split"]): row for row in result["rows"]}
+@pytest.mark.parametrize(("name", "after"), [("lstm-perplexity", "the whole text\n"), ("lstm-epochs", "Ten epochs\n")])
+def test_whole_text(name, after):
+    result = json.loads((ROOT / "results" / name / "result.json").read_text())
+    found = {(row["method"], row["split"]): row for row in result["rows"] if "epoch" not in row}
     paper = {row["method"]: row["value"] for row in result["paper"] if row["split"] == "test"}
     head = "| method | λ (γ) | valid | test | against none | test, mean ± deviation | against none"
-    shown = table(head + " | paper, test | against none |")
+    shown = table(head + " | paper, test | against none |", LSTM.split(after, 1)[1])
     assert [row[0] for row in shown] == list(result["settings"]["tries"])
     for method, strength, valid, test, gap, mean, mean_gap, printed, paper_gap in shown:
         ours, alone = (found[each, "test"] for each in (method, "none"))

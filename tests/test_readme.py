@@ -139,8 +139,10 @@ def test_language_table():
 
     rows = table("A language model and a bigram")
     assert [row[0] for row in rows] == list(found["settings"]["tries"])
-    for method, valid, test, mean, paper in rows:
+    longer = result("lstm-epochs")["rows"]
+    for method, valid, test, mean, ten, paper in rows:
         assert valid == f"{value(found['rows'], method, 'valid'):.1f}"
+        assert ten == (f"{value(longer, method, 'test'):.1f}" if value(longer, method, "test") else "")
         assert test == f"{value(found['rows'], method, 'test'):.1f}"
         row = next(row for row in found["rows"] if (row["method"], row["split"]) == (method, "test"))
         assert mean == (f"{row['mean_of_restarts']:.1f} ± {row['deviation']:.1f}" if row["runs"] > 1 else "")

@@ -106,16 +106,29 @@ def test_epochs_are_all_there_and_the_best_of_them_is_judged(tmp_path):
     assert final == {"valid": min(epochs.values()), "test": final["test"]}
 
 
-def test_curves_are_those_of_the_best_try():
-    tries = {(1.0, True, 0.2): [[9.0, 5.0], [11.0, 7.0]], (2.0, True, 0.2): [[8.0, 6.0]]}
+def test_curves_are_those_of_the_best_try_against_none():
+    runs = {
+        ("none", 0.0): [[12.0, 8.0], [8.0, 4.0]],
+        ("imm-streaming", 1.0): [[9.0, 5.0], [10.0, 7.0]],
+        ("imm-streaming", 2.0): [[8.0, 6.0]],
+    }
     rows = [
-        {"method": "none", **lstm_perplexity.named(tried), "width": 200, "restart": restart, "split": "valid"} | found
-        for tried, runs in tries.items()
-        for restart, values in enumerate(runs)
-        for found in [{"value": values[-1]}, *({"epoch": n, "value": value} for n, value in enumerate(values, 1))]
+        {"method": method, **lstm_perplexity.named((lam, True, 0.2)), "width": 200, "restart": restart} | found
+        for (method, lam), restarts in runs.items()
+        for restart, values in enumerate(restarts)
+        for found in [
+            {"split": "valid", "value": values[-1]},
+            *({"split": "valid", "epoch": n, "value": value} for n, value in enumerate(values, 1)),
+        ]
     ]
-    curves = {row["epoch"]: (row["mean"], row["runs"]) for row in lstm_epochs.summarise(rows) if "epoch" in row}
-    assert curves == {1: (10.0, 2), 2: (6.0, 2)}
+    found = [row for row in lstm_epochs.summarise(rows) if "epoch" in row]
+    curves = {(row["method"], row["epoch"]): (row["mean"], row["runs"], row["against_none"]) for row in found}
+    assert curves == {
+        ("none", 1): (10.0, 2, 0.0),
+        ("none", 2): (6.0, 2, 0.0),
+        ("imm-streaming", 1): (9.5, 2, pytest.approx(-5.0)),
+        ("imm-streaming", 2): (6.0, 2, 0.0),
+    }
 
 
 def test_studies_use_the_strengths_that_were_best():
@@ -127,8 +140,9 @@ def test_studies_use_the_strengths_that_were_best():
         best[row["method"]] = row["strength"]
     assert lstm_data.STUDY.settings["strengths"].items() <= best.items()
     assert lstm_variants.STUDY.settings["strength"] == best["imm-streaming"]
-    of_all = {row["method"]: [row[key] for key in lstm_perplexity.TRY] for row in rows("lstm-perplexity")}
-    assert of_all == lstm_perplexity.BEST
+    for study in (lstm_perplexity, lstm_epochs):
+        of_all = [row for row in rows(study.STUDY.name) if "epoch" not in row]
+        assert {row["method"]: [row[key] for key in lstm_perplexity.TRY] for row in of_all} == study.BEST
 
 
 def test_interpolation_is_as_good_as_either_model_on_valid(tmp_path):

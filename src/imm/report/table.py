@@ -7,7 +7,7 @@ from imm.experiments import Row
 
 BESIDE = (
     *("beats_full_only", "median_lam", "mean_of_restarts", "deviation", "strength", "falls", "dropout", "tries"),
-    *("gain", "gain_error", "against_full_only", "verdict", "verdict_of_free"),
+    *("gain", "gain_error", "against_none", "against_full_only", "verdict", "verdict_of_free"),
     *("auc", "accuracy", "calibration_error", "seconds"),
     *("cells", "best", "tied", "better", "worse", "best_or_tied_of_free"),
 )

@@ -50,7 +50,8 @@ def whole_path(path: Path) -> Iterator[Path]:
     # A folder of its own: safetensors writes under yet another name first, which a killed process leaves too.
     with _beside(path) as folder:
         new = folder / path.name
-        yield new
+        with _told(path):
+            yield new
         _as_others(new)
         _sync(new)
         new.replace(path)
@@ -71,7 +72,8 @@ def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
     with _beside(path) as beside:
         new, old = beside / "new", beside / "old"
         new.mkdir()
-        yield new
+        with _told(path):
+            yield new
         for file in new.rglob("*.safetensors"):
             _as_others(file)  # safetensors makes them for their owner only
         for part in new.rglob("*"):
@@ -96,6 +98,19 @@ def _beside(path: Path) -> Iterator[Path]:
         yield folder
     finally:
         shutil.rmtree(folder)
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Where safetensors cannot write, as on a full disk, the error is that of any other file."""
+    try:
+        yield
+    except Exception as error:
+        from safetensors import SafetensorError  # few need it
+
+        if isinstance(error, SafetensorError):
+            raise OSError(f"{path} cannot be written: {first_line(error)}") from None
+        raise
 
 
 def _sync(path: Path) -> None:

@@ -79,6 +79,7 @@ def test_an_interrupted_run_continues_and_other_settings_are_refused(monkeypatch
     [
         (("--model", "nowhere"), "there is no folder nowhere"),
         (("--model", "model", "--width", "5"), "--width is for the models lstm and transformer"),
+        (("--model", "model", "--ngram", "bigram"), "--ngram is for the models lstm and transformer"),
         (("--model", "model", "--min-count", "5"), "--min-count is for the models lstm and transformer"),
         (("--model", "model", "--method", "reverse-kd"), "method must be one of none, imm-streaming"),
         (("--model", "masked"), "masked is no causal model: BertLMHeadModel sees the words that it predicts"),
@@ -95,6 +96,13 @@ def test_what_has_no_meaning_is_refused_in_one_line(arguments, message, monkeypa
     capsys.readouterr()
     assert message in refused(monkeypatch, capsys, *arguments)
     assert not Path("imm-lm").exists()  # a run that cannot begin does not take the folder from one that can
+
+
+def test_weights_that_are_cut_are_named(monkeypatch, capsys):
+    path = Path("model/model.safetensors")
+    path.write_bytes(path.read_bytes()[:100])
+    told = refused(monkeypatch, capsys, "--model", "model", "--unroll", "8")
+    assert "model holds no model that can be read: " in told
 
 
 def test_a_causal_model_may_have_a_mask_token_and_its_longest_rows_are_read():

@@ -48,6 +48,11 @@ def test_a_file_that_lost_its_records_is_refused(tmp_path):
         Metrics(tmp_path, 10)
 
 
+def test_nothing_is_opened_before_there_is_something_to_write(tmp_path):
+    Metrics(tmp_path).close()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_without_tensorboard_one_line_says_so(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ValueError, match="need the package tensorboard") as refused:

@@ -323,10 +323,12 @@ class TestFolder:
         run(tmp_path / "run").train()
         assert [path.name for path in (tmp_path / "run").rglob(".*")] == []
 
-    @pytest.mark.parametrize("damaged", ["", "{}", "[1]", '{"epochs": 1, "best_epoch": 1}'])
+    @pytest.mark.parametrize("damaged", ["", "{}", "[1]", '{"epochs": 1}', "null", "NaN", '"abc"'])
     def test_figures_that_are_damaged_are_made_again(self, damaged, tmp_path):
         run(tmp_path / "run", epochs=1).train()
         whole = runs.files(tmp_path / "run")
+        if damaged in ("null", "NaN", '"abc"'):
+            damaged = json.dumps(json.loads(whole["result.json"]) | {"valid_perplexity": json.loads(damaged)})
         (tmp_path / "run" / "result.json").write_text(damaged)
         run(tmp_path / "run", epochs=1).train()
         assert runs.files(tmp_path / "run") == whole

@@ -6,7 +6,7 @@ from imm.language.windows import Windows
 SHAPES = [
     *((100, 3, 4), (101, 20, 5), (50, 7, 7), (9, 4, 35), (9, 4, 2), (8, 8, 1), (2, 20, 35), (3, 2, 1)),
     # of these the columns asked for would leave out up to a half
-    *((1399, 20, 35), (1000, 20, 35), (70, 20, 35), (37, 20, 35), (25, 2, 5)),
+    *((1399, 20, 35), (1000, 20, 35), (70, 20, 35), (37, 20, 35), (25, 2, 5), (54, 20, 10), (12, 2, 5)),
 ]
 
 
@@ -32,7 +32,7 @@ class TestWindows:
         assert len(windows.short.unique()) == len(windows.short)
         assert windows.unroll <= unroll
         assert windows.batch_size <= batch_size
-        assert len(windows.short) >= 0.95 * (n - 1)
+        assert len(windows.short) >= 0.9 * (n - 1)
 
     def test_locate_inverts_short(self, n, batch_size, unroll):
         windows = Windows(torch.arange(n), batch_size, unroll)
@@ -47,7 +47,7 @@ def test_whole_columns_are_cut_from_the_text():
 
 
 @pytest.mark.parametrize(
-    ("n", "shape"), [(929_589, (20, 35)), (46_479, (20, 35)), (1399, (19, 35)), (70, (1, 34)), (30, (1, 29))]
+    ("n", "shape"), [(929_589, (20, 35)), (46_479, (20, 35)), (1399, (20, 34)), (70, (1, 34)), (30, (1, 29))]
 )
 def test_columns_are_as_many_as_asked_for_unless_much_is_left_out(n, shape):
     windows = Windows(torch.zeros(n, dtype=torch.long), 20, 35)
@@ -64,3 +64,12 @@ def test_a_text_without_a_pair_is_refused(n):
 def test_a_window_that_is_not_there(number):
     with pytest.raises(IndexError, match=f"window {number} of 2"):
         Windows(torch.arange(9), 1, 4)[number]
+
+
+def test_a_text_a_little_longer_is_not_cut_otherwise():
+    """From 700 words on there are nearly as many columns as asked for, and nearly everything is read."""
+    for n in range(701, 6000):
+        windows = Windows(torch.zeros(n, dtype=torch.long), 20, 35)
+        assert windows.batch_size >= 19
+        assert windows.unroll >= 18
+        assert len(windows.short) >= 0.95 * (n - 1)

@@ -7,7 +7,6 @@ import typer
 
 from imm import __version__
 from imm.cli import demo, fit, lm, ngram, report, reproduce
-from imm.files import first_line
 
 app = typer.Typer(
     name="imm",
@@ -63,11 +62,4 @@ def main() -> None:
         if "can't allocate memory" not in str(error):
             raise
         typer.echo(f"imm: there is not enough memory: {str(error).partition('memory: ')[2]}", err=True)
-        sys.exit(2)
-    except Exception as error:
-        from safetensors import SafetensorError  # where a command fails, and not whenever one begins
-
-        if not isinstance(error, SafetensorError):
-            raise
-        typer.echo(f"imm: a file cannot be written: {first_line(error)}", err=True)
         sys.exit(2)

@@ -115,6 +115,7 @@ def train(
     from imm.cli.progress import reading, training
     from imm.language import Run, Settings, Texts
     from imm.language.claim import claimed
+    from imm.language.methods import check_counts
     from imm.language.metrics import check_tensorboard
 
     changes = {
@@ -154,6 +155,7 @@ def train(
         check_tensorboard()
     with reading("reading") as progress:
         texts = Texts.read(train, valid, test, ngram_text, ngram, level, min_count, progress)
+    check_counts(settings, texts)
     with claimed(out, settings.to_json(), texts.fingerprint()):  # before anything is said
         option = "--ngram" if ngram is not None else "--ngram-text" if ngram_text is not None else ""
         if option and settings.method in ("none", "label-smoothing"):
@@ -270,6 +272,9 @@ def _describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
     if texts.counts is not None:
         figures["ngram_tokens"] = int(texts.counts.sum())
         notes.append(f"bigram: counted on {figures['ngram_tokens']:,} tokens")
+    else:
+        unknown = "" if texts.bigram.trie.base[texts.vocabulary.unk] else "; it gives unknown words no probability"
+        notes.append(f"bigram: {len(texts.bigram.trie.levels[0].keys):,} pairs of words, as given{unknown}")
     notes.append(f"{settings.model}: {figures['parameters']:,} parameters; method: {settings.method}")
     if settings.method in ("imm-serialized", "imm-streaming"):
         span = min(settings.memory, settings.lifetime) if settings.method == "imm-streaming" else math.inf
@@ -277,8 +282,8 @@ def _describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
     windows = Windows(texts.train, settings.batch_size, settings.unroll)
     if (windows.batch_size, windows.unroll) != (settings.batch_size, settings.unroll):
         notes.append(
-            f"the training text does not fill windows of {settings.unroll} words in {settings.batch_size} columns:"
-            f" {windows.unroll} words in {windows.batch_size} instead"
+            f"the training text does not fill {settings.batch_size} columns of windows of {settings.unroll} words:"
+            f" {windows.batch_size} of windows of {windows.unroll} instead"
         )
     typer.echo("\n".join(notes), err=True)
     return figures

@@ -15,11 +15,12 @@ class Figure:
     """How rows become a figure: one line for each ``series``, one panel for each value of ``panel``.
 
     Attributes:
-        x: the key along the horizontal axis.
-        x_label: its label.
-        y_label: what the figures are.
+        x: the key along the horizontal axis; the same as ``series``: there are no lines, but a point for each of them,
+            one below the other.
+        x_label: what stands below the horizontal axis.
+        y_label: what stands beside the vertical one.
         y: the key of what is drawn; rows without it are not.
-        series: the key that tells the lines apart. The same as ``x``: no lines, but a point for each.
+        series: the key that tells the lines apart.
         panel: the key that tells the panels apart, if there are several.
         log_x: whether the horizontal axis is logarithmic.
         log_y: whether the vertical one is.

@@ -44,10 +44,10 @@ def claim(folder: Path, settings: Mapping[str, Any], texts: str) -> None:
                 f"{folder} holds a run with other settings or texts ({differences}); give the same ones to continue it,"
                 f" or name another folder"
             )
-        for name in ("checkpoint.safetensors", "model", "result.json"):
-            remove_leftovers(folder / name)
         if not (folder / "result.json").exists():  # there is more to do, and to write
             check_writable(folder / "checkpoint.safetensors")
+        for name in ("checkpoint.safetensors", "model", "result.json"):
+            remove_leftovers(folder / name)
         return
     remove_leftovers(path)
     if folder.exists() and any(folder.iterdir()):

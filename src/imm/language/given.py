@@ -8,28 +8,51 @@ import numpy as np
 from imm.language.corpus import EOS, UNK
 from imm.targets.arpa import read_arpa
 from imm.targets.ngram import Ngram, load
+from imm.validation import SUM_TOLERANCE
 
 
-def read_bigram(path: Path) -> Ngram:
+def read_bigram(path: Path, level: str = "word") -> Ngram:
     """The bigram of a folder that ``imm ngram fit`` wrote, or of an ARPA file.
 
-    Its words are then ``<unk>``, ``<eos>``, and the others by falling probability of the last back-off. ``<s>`` and
-    ``</s>`` are both ``<eos>``: the one is never predicted, and nothing follows the other.
+    Its words are then ``<unk>``, ``<eos>``, and the others: of a folder in its order, that of falling frequency, of a
+    file by falling probability of the last back-off. ``<s>`` and ``</s>`` are both ``<eos>``: the one is never
+    predicted, and nothing follows the other. What is otherwise is refused.
     """
     if not path.exists():
         raise FileNotFoundError(f"there is no {path}")
-    given = read_arpa(path) if path.is_file() else load(path)
-    about = given.about
+    given = load(path) if path.is_dir() else read_arpa(path)
+    _check(given, path, level)
+    unk, eos, bos = given.about.unk, given.about.eos, given.about.bos
+    order = np.arange(len(given.classes)) if path.is_dir() else np.argsort(-given.trie.base, kind="stable")
+    others = [word for word in order.tolist() if word not in (unk, eos, bos)]
+    names = np.ones(len(given.classes), np.int64)
+    names[others] = np.arange(2, 2 + len(others))
+    if unk is not None:
+        names[unk] = 0
+    words = [UNK, EOS["stream"], *(str(given.classes[word]) for word in others)]
+    stream = given.renamed(names.tolist(), words)
+    return Ngram(stream.trie, words, replace(stream.about, convention="stream", eos=1, bos=None, unk=0))
+
+
+def _check(given: Ngram, path: Path, level: str) -> None:
+    """Refuses what is no bigram of lines of words, or characters."""
+    about, trie = given.about, given.trie
     if given.order != 2:
         raise ValueError(f"{path} holds n-grams of order {given.order}; a bigram is needed")
     if about.eos is None:
         raise ValueError(f"{path} has no word for the end of a line, </s> or <eos>")
-    special = (about.unk, about.eos, about.bos)
-    others = [word for word in np.argsort(-given.trie.base, kind="stable").tolist() if word not in special]
-    names = np.ones(len(given.classes), np.int64)
-    names[others] = np.arange(2, 2 + len(others))
-    if about.unk is not None:
-        names[about.unk] = 0
-    words = [UNK, EOS["stream"], *(str(given.classes[word]) for word in others)]
-    stream = given.renamed(names.tolist(), words)
-    return Ngram(stream.trie, words, replace(stream.about, convention="stream", eos=1, bos=None, unk=0))
+    ours = (about.unk, about.eos, about.bos)
+    words = [str(word) for number, word in enumerate(given.classes) if number not in ours]
+    for word in (UNK, EOS["stream"]):
+        if word in words:
+            raise ValueError(f"{path} has the word {word}, which stands for something else here")
+    if level == "char" and (longer := next((word for word in words if len(word) > 1), None)):
+        raise ValueError(f"{path} has the word {longer}, and with level char every word is one character")
+    first, second = trie.words(2).T
+    if about.bos is not None and bool(((first == about.eos) | (second == about.bos)).any()):
+        raise ValueError(f"{path} has bigrams that begin with </s> or end with <s>, which stand between lines here")
+    total = np.bincount(first, trie.levels[0].values, len(trie.base)) + trie.missing[0] * trie.base.sum()
+    wrong = np.flatnonzero(~(np.abs(total - 1) <= SUM_TOLERANCE))
+    if len(wrong):
+        word, found = given.classes[wrong[0]], total[wrong[0]]
+        raise ValueError(f"{path}: what follows {word} must have probabilities that sum to 1, got {found:.6g}")

@@ -2,8 +2,9 @@
 
 import json
 import os
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 
 class Metrics:
@@ -24,9 +25,15 @@ class Metrics:
                 f"{path} has {size} bytes, and the checkpoint is of {length}: something was taken out of it"
             )
         self._board = _board(folder, step) if tensorboard else None
-        self._file = path.open("ab")
-        self._file.truncate(length)
-        self._file.seek(length)  # or the place is still that of the old end
+        self._path, self._length = path, length
+
+    @cached_property
+    def _file(self) -> BinaryIO:
+        """Opened when there is something to write: a finished run may be where nothing can be written."""
+        file = self._path.open("ab")
+        file.truncate(self._length)
+        file.seek(self._length)  # or the place is still that of the old end
+        return file
 
     def write(self, step: int, record: dict[str, Any]) -> None:
         """One record; its numbers are drawn over ``step``."""
@@ -45,7 +52,8 @@ class Metrics:
 
     def close(self) -> None:
         """Writes what is held back."""
-        self._file.close()
+        if "_file" in vars(self):
+            self._file.close()
         if self._board is not None:
             self._board.close()
 

@@ -77,7 +77,7 @@ class Texts:
         elif ngram_text is not None or min_count != 1:
             raise ValueError("a bigram has its own words and counts: give no ngram_text and no min_count with it")
         else:
-            bigram = read_bigram(Path(ngram))
+            bigram = read_bigram(Path(ngram), level)
         vocabulary = Vocabulary([str(word) for word in bigram.classes], level=level)
         tokens, unknown = {}, {}
         for name, path in paths.items():

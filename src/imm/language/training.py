@@ -3,7 +3,7 @@
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -193,7 +193,7 @@ class Run:
     def _diverged(self, how: str) -> DivergenceError:
         kept = f"; the last good state is in {self.folder}" if (self.folder / "checkpoint.safetensors").exists() else ""
         smaller = f"a learning rate below {self.position.rate:g}"
-        if self.position.active and self.settings.method.startswith(("imm", "reverse")):
+        if self.position.active and self.settings.lam and self.settings.method.startswith(("imm", "reverse")):
             smaller += f" or a λ below {self.settings.lam:g}"
         return DivergenceError(f"training diverged {how}{kept}; try {smaller}, in another folder")
 
@@ -207,7 +207,7 @@ class Run:
     def _end_epoch(self) -> float:
         """Judges the model, and decides what it means for the next epoch; gives the validation perplexity."""
         at, settings = self.position, self.settings
-        likelihoods = log_likelihoods(self.model, self.texts.valid, self.windows.unroll, settings.batch_size)
+        likelihoods = log_likelihoods(self.model, self.texts.valid, settings.unroll, settings.batch_size)
         valid = perplexity(likelihoods)
         if not math.log(valid) <= self._hopeless:
             raise self._diverged(f"at step {at.step}: the validation perplexity is {valid:.4g}")
@@ -232,15 +232,14 @@ class Run:
         """Judges the best model, or reads how it was judged."""
         settings, texts, at = self.settings, self.texts, self.position
         path = self.folder / "result.json"
-        if path.exists():
-            with suppress(ValueError, KeyError, TypeError):  # damaged: the model can be judged again
-                finished: dict[str, Any] = json.loads(path.read_text())
-                needed = ("epochs", "best_epoch", *(f"{name}_perplexity" for name in texts.judged))
-                return {name: finished[name] for name in needed} | finished
+        names = ["epochs", "best_epoch", *(f"{name}_perplexity" for name in texts.judged)]
+        finished = _figures(path, [*names, "ratio"] if settings.method == "interpolation" else names)
+        if finished is not None:
+            return finished
         if at.best_epoch:
             self.model.load_state_dict(load_parameters(self.folder / "model", settings))
         result: dict[str, Any] = {"epochs": at.epoch, "best_epoch": at.best_epoch}
-        likelihoods = judged(self.model, texts.judged, self.windows.unroll, settings.batch_size)
+        likelihoods = judged(self.model, texts.judged, settings.unroll, settings.batch_size)
         found = {name: perplexity(each) for name, each in likelihoods.items()}
         if settings.method == "interpolation":
             result["ratio"], found = mixed_perplexities(likelihoods, texts.judged, texts.bigram)
@@ -285,5 +284,17 @@ class Run:
         checkpoint.restore_optimizer(self._optimizer, found.under("optimizer"))
         checkpoint.restore_generators(self._generator, found.under("generator"))
         state = found.under("state")
+        if [state[str(i)].shape for i in range(len(state))] != [part.shape for part in self._state]:
+            raise ValueError("its state is of other columns")
         self._state = tuple(state[str(i)] for i in range(len(state)))
         return int(found.record["metrics"])
+
+
+def _figures(path: Path, names: Sequence[str]) -> dict[str, float] | None:
+    """What a finished run wrote; None if there is nothing, or it is damaged: the model can be judged again."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        found = json.loads(path.read_text())
+        figures = {name: found[name] for name in names}
+        if all(math.isfinite(figure) for figure in figures.values()):
+            return figures
+    return None

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-KEPT = 0.95
-"""The least share of a text that is read."""
+ENOUGH = 0.95
+"""The share of a text that is to be read."""
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Batch:
 class Windows:
     """The text cut into ``batch_size`` columns, and these into windows of ``unroll`` words.
 
-    What does not fill a window is left out. Where that would be more than a twentieth, as in a short text, there are
-    fewer columns, or one of shorter windows.
+    What does not fill a window is left out. Where that would be more than a twentieth, as it can be in a short text,
+    windows are shorter, or columns fewer; of a text of few windows more may still be left out.
 
     Args:
         tokens: ``[n]``.
@@ -76,8 +76,14 @@ class Windows:
 
 
 def _shape(n: int, batch_size: int, unroll: int) -> tuple[int, int]:
-    """How many columns, and how many words a window has."""
-    for columns in range(min(batch_size, n // unroll), 0, -1):
-        if n // columns // unroll * unroll * columns >= KEPT * n:
-            return columns, unroll
-    return 1, n // math.ceil(n / unroll)
+    """How many columns, and how many words a window has: the largest shape that reads enough, or that reads most."""
+    shapes = []
+    for columns in range(max(1, min(batch_size, n // unroll)), 0, -1):
+        length = n // columns
+        shapes += [(columns, min(unroll, length)), (columns, length // math.ceil(length / unroll))]
+
+    def read(shape: tuple[int, int]) -> int:
+        columns, window = shape
+        return n // columns // window * window * columns
+
+    return next((shape for shape in shapes if read(shape) >= ENOUGH * n), max(shapes, key=read))

@@ -101,9 +101,9 @@ def _crosses(axes: Axes, paper: list[Row], figure: Figure) -> None:
 def _categories(axes: Axes, rows: list[Row], figure: Figure) -> None:
     """One bar for each method."""
     for number, row in enumerate(rows):
-        colour = COLOURS.get(row["method"], "#777777")
+        colour = COLOURS.get(row[figure.x], "#777777")
         axes.errorbar(row[figure.y], -number, xerr=_bars([row], figure), marker="o", capsize=3, color=colour)
-    axes.set_yticks([-number for number in range(len(rows))], [row["method"] for row in rows])
+    axes.set_yticks([-number for number in range(len(rows))], [row[figure.x] for row in rows])
 
 
 def _bars(rows: list[Row], figure: Figure) -> list[list[float]]:

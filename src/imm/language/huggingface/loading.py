@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from safetensors import SafetensorError
+
 
 def load_tokenizer(name: str | Path, fetch: bool = False) -> Any:
     """A tokenizer.
@@ -47,7 +49,7 @@ def model_words(name: str | Path, fetch: bool = False) -> int | None:
 def _load(kind: Any, what: str, name: str | Path, fetch: bool, **more: Any) -> Any:
     try:
         return kind.from_pretrained(str(name), local_files_only=not fetch, trust_remote_code=False, **more)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, SafetensorError) as error:
         if Path(name).is_dir():
             raise OSError(f"{name} holds no {what} that can be read: {_line(error)}") from None
         if fetch:

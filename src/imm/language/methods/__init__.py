@@ -1,6 +1,6 @@
 """Training methods, by name."""
 
-from torch import Generator, Tensor
+from torch import Generator
 
 from imm.language.methods.base import Loss, Method, Step
 from imm.language.methods.noising import Noising, kneser_ney_noise, unigram_noise
@@ -13,21 +13,22 @@ from imm.language.settings import Settings
 from imm.language.texts import Texts
 from imm.language.windows import Windows
 
-__all__ = ["Loss", "Method", "Step", "describe_table", "method_for"]
+__all__ = ["Loss", "Method", "Step", "check_counts", "describe_table", "method_for"]
 
 
 def method_for(
     settings: Settings, texts: Texts, windows: Windows, model: LanguageModel, generator: Generator
 ) -> Method:
     """The method that the settings name, ready for the first step."""
-    bigram = texts.bigram
+    check_counts(settings, texts)
+    bigram, counts = texts.bigram, texts.counts
     match settings.method:
         case "none" | "interpolation":  # which mixes when predicting only
             return Method()
-        case "kn-noising":
-            return Noising(kneser_ney_noise(bigram, _counts(settings, texts), settings.gamma), "both", generator)
-        case "unigram-noising":
-            return Noising(unigram_noise(_counts(settings, texts), settings.gamma), "context", generator)
+        case "kn-noising" if counts is not None:
+            return Noising(kneser_ney_noise(bigram, counts, settings.gamma), "both", generator)
+        case "unigram-noising" if counts is not None:
+            return Noising(unigram_noise(counts, settings.gamma), "context", generator)
         case "soft-noising":
             return Softened(bigram, settings.gamma)
         case "label-smoothing":
@@ -45,7 +46,7 @@ def method_for(
     raise ValueError(f"there is no method {settings.method!r}")
 
 
-def _counts(settings: Settings, texts: Texts) -> Tensor:
-    if texts.counts is None:
+def check_counts(settings: Settings, texts: Texts) -> None:
+    """Refuses noising by frequency where only the bigram is there."""
+    if settings.method in ("kn-noising", "unigram-noising") and texts.counts is None:
         raise ValueError(f"{settings.method} needs the counts of words: give the bigram's text instead of the bigram")
-    return texts.counts

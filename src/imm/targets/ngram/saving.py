@@ -49,6 +49,7 @@ def load(folder: Path | str) -> Ngram:
         )
         rest = {name: settings[name] for name in ("convention", "eos", "bos", "unk", "zero_counts")}
         _check(trie, settings["convention"])
+        _check_special(rest, len(trie.base))
         return Ngram(trie, settings["classes"], About(**rest, discounts=discounts))
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder} has no {NUMBERS}: it is not a whole n-gram model") from None
@@ -71,6 +72,12 @@ def _settings(path: Path) -> dict[str, Any]:
 def _three(amounts: list[float]) -> tuple[float, float, float]:
     one, two, three = amounts
     return one, two, three
+
+
+def _check_special(settings: dict[str, Any], n_words: int) -> None:
+    numbers = [settings[name] for name in ("eos", "bos", "unk") if settings[name] is not None]
+    if not all(type(number) is int and 0 <= number < n_words for number in numbers) or len({*numbers}) < len(numbers):
+        raise ValueError(f"eos, bos and unk must be different numbers of the {n_words} words, got {numbers}")
 
 
 def _check(trie: Trie, convention: str) -> None:

@@ -48,7 +48,7 @@ STUDY = Study(
         "schedule": {"1.0": [10, 5, 0.2]},
         "fraction": 1.0,
         "seed": 0,
-        "runs": 1,
+        "runs": 2,
         "tries": {
             "none": [[0.0, False, 0.2]],
             "kn-noising": [[0.1, False, 0.2]],

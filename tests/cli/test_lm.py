@@ -125,6 +125,13 @@ def test_options_change_the_preset_and_nothing_else(tmp_path):
     assert found.method == "imm-sampled"
 
 
+def test_settings_that_the_method_does_not_have_are_named():
+    said = run(*BASE, "--method", "kn-noising", "--gamma", "0.1", "--lam", "3", "--n-contexts", "2").stderr
+    assert "method kn-noising has no --lam: it changes nothing\n" in said
+    assert "method kn-noising has no --n-contexts: it changes nothing\n" in said
+    assert said.count("changes nothing") == 2
+
+
 def test_a_bigram_that_is_there_already(tmp_path, monkeypatch, capsys):
     for convention, name in (("stream", "folder"), ("sentence", "sentences")):
         fit = ["ngram", "fit", "--text", "big.txt", "--convention", convention, "--out", name]

@@ -3,9 +3,11 @@ import math
 from dataclasses import fields
 
 import pytest
+import torch
 
 from imm.language import METHODS, PRESETS, Settings
-from imm.language.settings import MODELS
+from imm.language.settings import MODELS, without_effect
+from tests.language import runs
 
 
 @pytest.mark.parametrize(
@@ -117,3 +119,31 @@ def test_another_record_is_refused(change, message):
     with pytest.raises(ValueError, match=message) as refused:
         Settings.from_json(change(Settings().to_json()))
     assert "\n" not in str(refused.value)
+
+
+OTHER_VALUES = {
+    "lam": 0.9,
+    "gamma": 0.7,
+    "falls": True,
+    "start_below": 1.0,
+    "n_contexts": 2,
+    "every": 1,
+    "positions": 3,
+    "refresh_every": 2,
+    "memory": 2.0,
+    "lifetime": 2.0,
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_setting_is_without_effect_where_it_is_said_to_be(tmp_path, method):
+    def trained(**changes):
+        run = runs.run(tmp_path / "-".join(["run", *changes]), method=method, epochs=1, **changes)
+        run.train()
+        return run.model.state_dict()
+
+    alone, unused = trained(), without_effect(method, OTHER_VALUES)
+    for name, value in OTHER_VALUES.items():
+        other = trained(**{name: value})
+        same = all(torch.equal(weights, other[part]) for part, weights in alone.items())
+        assert same == (name in unused), name

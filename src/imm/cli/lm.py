@@ -1,6 +1,7 @@
 """``imm lm``: train a language model that matches a bigram, and measure one."""
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -150,7 +151,8 @@ def train(
         given = [name for name, used in {**ours, "ngram": ngram, "tensorboard": tensorboard}.items() if used]
         _fine_tune(changes, given, {"train": train, "valid": valid, "test": test}, ngram_text, out, as_json)
         return
-    settings = Settings.preset(preset, **{name: value for name, value in changes.items() if value is not None})
+    chosen = {name: value for name, value in changes.items() if value is not None}
+    settings = Settings.preset(preset, **chosen)
     if tensorboard:
         check_tensorboard()
     with reading("reading") as progress:
@@ -161,6 +163,7 @@ def train(
         if option and settings.method in ("none", "label-smoothing"):
             unused = f"method {settings.method} uses no bigram: {option} gives words to the vocabulary only"
             typer.echo(unused, err=True)
+        _name_unused(settings.method, chosen)
         figures = _describe(settings, texts)
         run = Run(settings, texts, out, tensorboard)
     steps = len(run.windows)
@@ -206,8 +209,10 @@ def _fine_tune(
         option = f"--{given[0].replace('_', '-')}"
         raise ValueError(f"{option} is for the models lstm and transformer, and has no meaning for {changes['model']}")
     files = {name: path for name, path in texts.items() if path is not None}
+    settings = FineTuning(**chosen)
+    _name_unused(settings.method, chosen)
     with bar("fine-tuning") as progress:
-        figures = fine_tune(FineTuning(**chosen), files, ngram_text, out, progress)
+        figures = fine_tune(settings, files, ngram_text, out, progress)
     if as_json:
         show({"model": changes["model"], **figures, "folder": str(out)}, as_json)
     else:
@@ -255,6 +260,14 @@ def evaluate(
         bigram = induced_ngram(model, contexts, len(vocabulary), settings.unroll, settings.batch_size)
         figures["induced_perplexity"] = bigram.perplexity(tokens)
     show(figures, as_json)
+
+
+def _name_unused(method: str, chosen: Iterable[str]) -> None:
+    """Says on standard error which of the chosen settings the method does not have."""
+    from imm.language.settings import without_effect
+
+    for name in without_effect(method, chosen):
+        typer.echo(f"method {method} has no --{name.replace('_', '-')}: it changes nothing", err=True)
 
 
 def _describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:

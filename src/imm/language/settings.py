@@ -1,6 +1,6 @@
 """Everything that decides a training run, and the presets."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
@@ -21,6 +21,28 @@ METHODS = (
     "imm-serialized",
     "imm-streaming",
 )
+
+_MATCHED = ("reverse-kd", "imm-exact", "imm-sampled", "imm-serialized", "imm-streaming")
+_NOISED = ("kn-noising", "unigram-noising", "soft-noising", "label-smoothing")
+_METHODS_OF = {
+    "lam": _MATCHED,
+    "gamma": _NOISED,
+    "falls": _NOISED + _MATCHED,
+    "start_below": _MATCHED,
+    "n_contexts": ("imm-sampled",),
+    "every": ("imm-sampled",),
+    "positions": ("imm-sampled",),
+    "refresh_every": ("imm-serialized",),
+    "memory": ("imm-streaming",),
+    "lifetime": ("imm-streaming",),
+    "table_mb": ("imm-serialized", "imm-streaming"),
+}
+"""Of settings that only some methods have: which."""
+
+
+def without_effect(method: str, names: Iterable[str]) -> list[str]:
+    """Which of these settings the method does not have."""
+    return [name for name in names if method not in _METHODS_OF.get(name, METHODS)]
 
 
 @dataclass(frozen=True)

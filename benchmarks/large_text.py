@@ -27,7 +27,7 @@ def write_text(path: Path, millions: int, seed: int = 0) -> None:
         for _ in range(millions):
             drawn = np.searchsorted(edges, rng.random(1_000_000) * edges[-1]).clip(max=WORDS - 1)
             drawn[rng.random(len(drawn)) < 1 / LINE] = WORDS
-            file.write(" ".join(names[drawn].tolist()))
+            file.write(" ".join(names[drawn].tolist()) + " ")
 
 
 def fit(path: Path, order: int, convention: str) -> dict[str, float]:

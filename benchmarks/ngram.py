@@ -148,7 +148,9 @@ def from_file(order: int, progress: Progress) -> dict[str, float]:
         progress(f"file: order {order}, ours")
         ours = median(lambda: save(fit_ngram(path, order, "sentence"), Path(folder) / "ours"), rounds=5)
         progress(f"file: order {order}, lmplz")
-        command = ["lmplz", "-o", str(order), "--text", str(path), "--arpa", str(Path(folder) / "theirs.arpa")]
+        theirs_at = str(Path(folder) / "theirs.arpa")
+        # it refuses the text's <unk> unless told
+        command = ["lmplz", "--skip_symbols", "-o", str(order), "--text", str(path), "--arpa", theirs_at]
         theirs = median(lambda: subprocess.run(command, check=True, capture_output=True), rounds=5)
     return {f"{name}_ms": 1e3 * ours, f"{name}_lmplz_ms": 1e3 * theirs, f"{name}_lmplz_over_ours": theirs / ours}
 

@@ -1,12 +1,13 @@
 """What IMM costs in a Hugging Face run: ``python -m benchmarks.transformers``, or with ``--json`` a flat object.
 
 A GPT-2 with 50,257 words and a BERT with 30,522, on drawn texts; k = 5 contexts for each of 8 places of a row. Both are
-so narrow (``--width``) that what is as large as the vocabulary weighs most.
+so narrow (``--width``) that what is as large as the vocabulary weighs most. In the deep GPT-2, with few words and two
+long rows, it is what its layers keep; with and without gradient checkpointing.
 
 * ``step``: an optimizer step of ``IMMTrainer`` over one of the plain ``Trainer``. They take turns; a figure is the
   median over rounds.
 * ``peak``: the highest memory of a process above what it had before the model was made, in MB, and over that of the
-  plain trainer. The table of running means (``table_mb``, 64 here) is within it.
+  plain trainer. The table of running means (``table_mb``, at most 64 here) is within it.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -27,12 +29,30 @@ from benchmarks.memory import rise
 from imm.language.huggingface import IMMConfig, IMMTrainer
 from imm.targets import Ngram
 
-MODELS = {"gpt2": 50_257, "bert": 30_522}
+
+@dataclass(frozen=True)
+class Case:
+    """A model, and the rows that it is trained on."""
+
+    n_words: int
+    masked: bool = False
+    n_layers: int = 2
+    length: int = 64
+    batch: int = 8
+    checkpointing: bool = False
+
+
+MODELS = {
+    "gpt2": Case(50_257),
+    "bert": Case(30_522, masked=True),
+    "deep": Case(2_000, n_layers=6, length=256, batch=2),
+    "deep_checkpointed": Case(2_000, n_layers=6, length=256, batch=2, checkpointing=True),
+}
 KINDS = ("plain", "streaming", "sampled")
 BOUNDS = {f"peak_{model}_{kind}_over_plain": 1.5 for model in MODELS for kind in KINDS[1:]}
 """Figures that must not be larger than this."""
 
-ROWS, LENGTH, BATCH = 32, 64, 8
+ROWS = 32
 
 
 class Words:
@@ -56,41 +76,45 @@ class Clock(transformers.TrainerCallback):
         self.seconds.append(time.perf_counter() - self._begin)
 
 
-def texts(n_words: int) -> list[dict[str, Any]]:
+def texts(case: Case) -> list[dict[str, Any]]:
     """Rows of tokens by Zipf's law, each all labels; for a masked model one in seven is to be predicted."""
     generator = torch.Generator().manual_seed(0)
-    frequency = 1 / torch.arange(5, n_words).double()
-    tokens = torch.multinomial(frequency, ROWS * LENGTH, replacement=True, generator=generator).view(ROWS, LENGTH) + 5
-    labels = tokens
-    if n_words == MODELS["bert"]:
+    frequency = 1 / torch.arange(5, case.n_words).double()
+    drawn = torch.multinomial(frequency, ROWS * case.length, replacement=True, generator=generator)
+    tokens = labels = drawn.view(ROWS, case.length) + 5
+    if case.masked:
         hidden = torch.rand(tokens.shape, generator=generator) < 0.15
         labels, tokens = tokens.where(hidden, -100), tokens.where(~hidden, Words.mask_token_id)
-    mask = torch.ones(LENGTH, dtype=torch.long)
+    mask = torch.ones(case.length, dtype=torch.long)
     pairs = zip(tokens, labels, strict=True)
     return [{"input_ids": ids, "labels": label, "attention_mask": mask} for ids, label in pairs]
 
 
-def full_model(name: str, width: int) -> Any:
+def full_model(case: Case, width: int) -> Any:
     torch.manual_seed(0)
-    if name == "gpt2":
-        size = {"n_positions": LENGTH, "n_embd": width, "n_layer": 2, "n_head": 2}
-        return transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=MODELS[name], **size))
-    size = {"hidden_size": width, "intermediate_size": 4 * width, "num_hidden_layers": 2, "num_attention_heads": 2}
-    return transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=MODELS[name], **size))
+    if case.masked:
+        size = {"hidden_size": width, "intermediate_size": 4 * width, "num_attention_heads": 2}
+        size |= {"num_hidden_layers": case.n_layers}
+        return transformers.BertForMaskedLM(transformers.BertConfig(vocab_size=case.n_words, **size))
+    size = {"n_positions": case.length, "n_embd": width, "n_layer": case.n_layers, "n_head": 2}
+    size |= {"bos_token_id": 0, "eos_token_id": 0}
+    return transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=case.n_words, **size))
 
 
 def trainer(model: str, kind: str, width: int, n_steps: int, folder: str) -> Any:
-    data, n_words = texts(MODELS[model]), MODELS[model]
+    case = MODELS[model]
+    data = texts(case)
     settings = {"report_to": [], "disable_tqdm": True, "save_strategy": "no", "use_cpu": True, "logging_steps": 1000}
-    settings |= {"max_steps": n_steps, "per_device_train_batch_size": BATCH, "dataloader_pin_memory": False}
+    settings |= {"max_steps": n_steps, "per_device_train_batch_size": case.batch, "dataloader_pin_memory": False}
+    settings |= {"gradient_checkpointing": case.checkpointing}
     settings |= {"matching": kind} if kind != "plain" else {}
     args = IMMConfig(output_dir=folder, table_mb=64, positions=8, n_contexts=5, **settings)
-    common = {"model": full_model(model, width), "args": args, "train_dataset": data}
+    common = {"model": full_model(case, width), "args": args, "train_dataset": data}
     if kind == "plain":
         return quiet(transformers.Trainer(**common, callbacks=[Clock()]))
     stream = torch.cat([row["input_ids"].where(row["labels"] == -100, row["labels"]) for row in data])
-    tokenizer = Words() if model == "bert" else None
-    target = Ngram.fit(stream, n_words, 2)
+    tokenizer = Words() if case.masked else None
+    target = Ngram.fit(stream, case.n_words, 2)
     return quiet(IMMTrainer(**common, callbacks=[Clock()], target=target, processing_class=tokenizer))
 
 

@@ -197,7 +197,7 @@ def test_cost_of_language_models():
 def test_cost_of_hugging_face_runs():
     figures = json.loads((ROOT / "results" / "benchmark-transformers.json").read_text())
     for what, digits, cells in zip(("step", "peak"), (1, 2), table("What Hugging Face runs cost"), strict=True):
-        for model, cell in zip(("gpt2", "bert"), cells[1:], strict=True):
+        for model, cell in zip(("gpt2", "bert", "deep", "deep_checkpointed"), cells[1:], strict=True):
             ratios = [figures[f"{what}_{model}_{kind}_over_plain"] for kind in ("streaming", "sampled")]
             assert cell == ", ".join(f"{ratio:.{digits}f}" for ratio in ratios)
             assert what == "step" or max(ratios) <= 1.5

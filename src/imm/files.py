@@ -102,9 +102,13 @@ def _beside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def _told(path: Path) -> Iterator[None]:
-    """Where safetensors cannot write, as on a full disk, the error is that of any other file."""
+    """Where nothing can be written, as on a full disk, the error names the file; that of safetensors too."""
     try:
         yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            raise OSError(f"{path} cannot be written: {error.strerror}") from None
+        raise
     except Exception as error:
         from safetensors import SafetensorError  # few need it
 

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -119,10 +120,30 @@ def test_options_change_the_preset_and_nothing_else(tmp_path):
         "start_below": 13.0,
     }
     options = [part for name, value in given.items() for part in (f"--{name.replace('_', '-')}", str(value))]
-    run("train", "--train", "a.txt", "--valid", "b.txt", "--preset", "authors-code", "--tied", "--falls", *options)
+    run("train", "--train", "a.txt", "--valid", "b.txt", "--preset", "paper", "--tied", "--falls", *options)
     found = Settings.from_json(json.loads((tmp_path / "imm-lm" / "settings.json").read_text())["settings"])
-    assert found == Settings.preset("authors-code", tied=True, falls=True, **given)
+    assert found == Settings.preset("paper", tied=True, falls=True, **given)
     assert found.method == "imm-sampled"
+
+
+def test_the_memory_of_sampled_contexts_is_said():
+    said = run(*BASE, "--method", "sampled").stderr
+    assert re.search(r"states before [0-9]+ windows of [0-9]+ columns: 0 MB\n", said)
+
+
+def test_a_pipe_is_refused_as_such(monkeypatch, capsys):
+    os.mkfifo("pipe")
+    for name in ("--train", "--ngram-text"):
+        told = refused(monkeypatch, capsys, *BASE, name, "pipe")
+        assert "pipe is a pipe, and this text is read more than once: give a file" in told
+
+
+def test_settings_that_the_model_does_not_have_are_named():
+    assert "--heads changes nothing with lstm and sgd\n" in run(*BASE, "--heads", "3").stderr
+    assert (
+        "--decay-after changes nothing with lstm and adamw\n"
+        in run(*BASE, "--optimizer", "adamw", "--decay-after", "3", "--out", "other").stderr
+    )
 
 
 def test_settings_that_the_method_does_not_have_are_named():

@@ -1,6 +1,7 @@
 """``imm lm train --model FOLDER``: a model of transformers is fine-tuned."""
 
 import json
+import os
 import sys
 from pathlib import Path
 
@@ -79,7 +80,8 @@ def test_an_interrupted_run_continues_and_other_settings_are_refused(monkeypatch
     [
         (("--model", "nowhere"), "there is no folder nowhere"),
         (("--model", "model", "--width", "5"), "--width is for the models lstm and transformer"),
-        (("--model", "model", "--ngram", "bigram"), "--ngram is for the models lstm and transformer"),
+        (("--model", "model", "--unroll", "8", "--ngram", "bigram"), "there is no bigram"),
+        (("--model", "model", "--ngram", "x", "--ngram-text", "big.txt"), "--ngram and --ngram-text both say"),
         (("--model", "model", "--min-count", "5"), "--min-count is for the models lstm and transformer"),
         (("--model", "model", "--method", "reverse-kd"), "method must be one of none, imm-streaming"),
         (("--model", "masked"), "masked is no causal model: BertLMHeadModel sees the words that it predicts"),
@@ -96,6 +98,30 @@ def test_what_has_no_meaning_is_refused_in_one_line(arguments, message, monkeypa
     capsys.readouterr()
     assert message in refused(monkeypatch, capsys, *arguments)
     assert not Path("imm-lm").exists()  # a run that cannot begin does not take the folder from one that can
+
+
+def test_a_bigram_that_is_there_is_the_one_of_its_text(monkeypatch, capsys):
+    counted = json.loads(run("--epochs", "1", "--ngram-text", "big.txt").stdout)
+    fit = ("ngram", "fit", "--text", "big.txt", "--tokenizer", "model", "--out")
+    CliRunner().invoke(app, [*fit, "bigram"], catch_exceptions=False)
+    CliRunner().invoke(app, [*fit, "trigram", "--order", "3"], catch_exceptions=False)
+    CliRunner().invoke(app, ["ngram", "export", "bigram", "--arpa", "bigram.arpa"], catch_exceptions=False)
+    for number, given in enumerate(("bigram", "bigram.arpa")):
+        found = json.loads(run("--epochs", "1", "--ngram", given, out=f"given{number}").stdout)
+        assert found.keys() == counted.keys()
+        assert found["valid_perplexity"] == pytest.approx(counted["valid_perplexity"], rel=1e-4)
+    short = ("--model", "model", "--unroll", "8", "--out", "new", "--ngram")
+    assert "trigram holds n-grams of order 3; a bigram is needed" in refused(monkeypatch, capsys, *short, "trigram")
+    CliRunner().invoke(app, ["ngram", "fit", "--text", "big.txt", "--out", "words"], catch_exceptions=False)
+    assert "words is over 17 words, and the model predicts 20: fit it with" in refused(
+        monkeypatch, capsys, *short, "words"
+    )
+
+
+def test_a_pipe_is_refused_as_such(monkeypatch, capsys):
+    os.mkfifo("pipe")
+    told = refused(monkeypatch, capsys, "--model", "model", "--unroll", "8", "--train", "pipe")
+    assert "pipe is a pipe, and this text is read more than once: give a file" in told
 
 
 def test_weights_that_are_cut_are_named(monkeypatch, capsys):

@@ -50,7 +50,7 @@ def test_an_arpa_file_is_evaluated_as_the_model_that_it_was_written_from(text, t
 def test_export_says_that_kenlm_wants_sentences(text, tmp_path):
     run("fit", "--text", text, "--out", tmp_path / "m")
     printed = run("export", tmp_path / "m", "--arpa", tmp_path / "m.arpa")
-    assert "KenLM reads no model without <s>: for it, fit one with --convention sentence" in printed.stderr
+    assert "KenLM does not read this: it has no <s>" in printed.stderr
     kenlm = pytest.importorskip("kenlm", reason="the kenlm package is not installed (pip install '.[bench]')")
     with pytest.raises(OSError, match="missing <s>"):
         kenlm.Model(str(tmp_path / "m.arpa"))
@@ -92,6 +92,10 @@ def test_vocabulary_min_count_and_zero_counts(text, tmp_path):
             "convention must be one of stream, sentence",
         ),
         (["fit", "--text", "text.txt", "--out", "m", "--zero-counts", "x"], "zero_counts must be one of one, keep"),
+        (
+            ["fit", "--text", "text.txt", "--out", "m", "--zero-counts", "keep", "--convention", "sentence"],
+            "--zero-counts is for --convention stream",
+        ),
         # what is wrong with a place or an option is found before a text is read
         (["fit", "--text", "empty.txt", "--out", "text.txt"], "text.txt is there already"),
         (["fit", "--text", "empty.txt", "--out", "m", "--zero-counts", "x"], "zero_counts must be one of one, keep"),
@@ -99,8 +103,9 @@ def test_vocabulary_min_count_and_zero_counts(text, tmp_path):
             ["fit", "--text", "text.txt", "--out", "m", "--vocabulary", "text.txt", "--min-count", "2"],
             "min_count and vocabulary both say which words are known: give one of them",
         ),
-        (["eval", "m", "--text", "text.txt"], "m is not an n-gram model: it has no ngram.json"),
-        (["export", "m", "--arpa", "x.arpa"], "m is not an n-gram model"),
+        (["eval", "m", "--text", "text.txt"], "there is no m"),
+        (["export", "m", "--arpa", "x.arpa"], "there is no m"),
+        (["export", "text.txt", "--arpa", "x.arpa"], "text.txt is not an n-gram model: it has no ngram.json"),
         (["export", "m", "--arpa", "text.txt/x.arpa"], "text.txt/x.arpa cannot be written, "),
     ],
 )

@@ -57,6 +57,12 @@ def test_a_transformers_heads_divide_its_width():
     assert Settings(width=10, heads=4).heads == 4
 
 
+def test_what_keeps_imm_from_the_embedding_would_keep_it_from_a_tied_output():
+    with pytest.raises(ValueError, match="match_embedding must be True where tied is") as refused:
+        Settings.preset("authors-code", tied=True)
+    assert "\n" not in str(refused.value)
+
+
 def test_a_transformer_has_adamw_unless_told():
     chosen = [
         Settings.preset("small", model="transformer", **more) for more in ({}, {"optimizer": "sgd"}, {"width": 8})

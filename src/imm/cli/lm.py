@@ -1,16 +1,12 @@
 """``imm lm``: train a language model that matches a bigram, and measure one."""
 
-import math
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from imm.cli.figures import show
-
-if TYPE_CHECKING:
-    from imm.language import Settings, Texts
 
 app = typer.Typer(no_args_is_help=True, help="Train a language model that matches a bigram, and measure one.")
 
@@ -101,7 +97,8 @@ def train(
         float | None, _setting("Matching", "τ: batches that it remembers them for (streaming).")
     ] = None,
     table_mb: Annotated[
-        int | None, _setting("Matching", "The most MB for the table of induced bigrams (serialized, streaming).")
+        int | None,
+        _setting("Matching", "The most MB for induced bigrams (serialized, streaming) or for states (exact, sampled)."),
     ] = None,
     start_below: Annotated[
         float | None, _setting("Matching", "Matching begins when valid's perplexity is below; 0 for at once.")
@@ -113,45 +110,24 @@ def train(
 
     Interrupted, the same command continues where it stopped. Finished, it prints the figures again.
     """
+    options = dict(locals())  # a setting has the name of its option
+    from imm.cli.lm_run import bigram_alone, describe, show_table
     from imm.cli.progress import reading, training
     from imm.language import Run, Settings, Texts
     from imm.language.claim import claimed
     from imm.language.methods import check_counts
     from imm.language.metrics import check_tensorboard
 
-    changes = {
-        "method": SHORT_FORMS.get(method or "", method),
-        "model": model,
-        "width": width,
-        "layers": layers,
-        "heads": heads,
-        "dropout": dropout,
-        "tied": tied,
-        "optimizer": optimizer,
-        "learning_rate": learning_rate,
-        "decay_after": decay_after,
-        "epochs": epochs,
-        "batch_size": batch_size,
-        "unroll": unroll,
-        "seed": seed,
-        "lam": lam,
-        "gamma": gamma,
-        "falls": falls,
-        "n_contexts": n_contexts,
-        "every": every,
-        "positions": positions,
-        "refresh_every": refresh_every,
-        "memory": memory,
-        "lifetime": lifetime,
-        "table_mb": table_mb,
-        "start_below": start_below,
-    }
+    names = [field for field in Settings.__dataclass_fields__ if options.get(field) is not None]
+    chosen = {name: options[name] for name in names}
+    if method in SHORT_FORMS:
+        chosen["method"] = SHORT_FORMS[method]
     if model not in (None, "lstm", "transformer"):
         ours = {"preset": preset != "small", "level": level != "word", "min_count": min_count != 1}
-        given = [name for name, used in {**ours, "ngram": ngram, "tensorboard": tensorboard}.items() if used]
-        _fine_tune(changes, given, {"train": train, "valid": valid, "test": test}, ngram_text, out, as_json)
+        given = [name for name, used in {**ours, "tensorboard": tensorboard}.items() if used]
+        files = {"train": train, "valid": valid} | ({} if test is None else {"test": test})
+        _fine_tune(chosen, given, files, {"ngram_text": ngram_text, "ngram": ngram}, out, as_json)
         return
-    chosen = {name: value for name, value in changes.items() if value is not None}
     settings = Settings.preset(preset, **chosen)
     if tensorboard:
         check_tensorboard()
@@ -164,7 +140,11 @@ def train(
             unused = f"method {settings.method} uses no bigram: {option} gives words to the vocabulary only"
             typer.echo(unused, err=True)
         _name_unused(settings.method, chosen)
-        figures = _describe(settings, texts)
+        others = {"heads": settings.model == "lstm", "decay_after": settings.optimizer == "adamw"}
+        for name in others.keys() & chosen:
+            if others[name]:
+                typer.echo(f"{_option(name)} changes nothing with {settings.model} and {settings.optimizer}", err=True)
+        figures = describe(settings, texts)
         run = Run(settings, texts, out, tensorboard)
     steps = len(run.windows)
     if run.position.done:
@@ -172,19 +152,19 @@ def train(
     elif run.position.step:
         typer.echo(f"continues after step {run.position.step:,} of {settings.epochs * steps:,}", err=True)
     with training(run.position.step, settings.epochs * steps, steps) as report:
-        figures = run.train(report) | _bigram(texts) | figures
+        figures = run.train(report) | bigram_alone(texts) | figures
     if as_json:
         show({"method": settings.method, **figures, "folder": str(out)}, as_json)
     else:
-        _table(settings, figures)
+        show_table(settings, figures)
         typer.echo(f"Epoch {figures['best_epoch']} of {figures['epochs']} was best. Written to {out}")
 
 
 def _fine_tune(
-    changes: dict[str, Any],
+    chosen: dict[str, Any],
     given: list[str],
-    texts: dict[str, Path | None],
-    ngram_text: Path | None,
+    texts: dict[str, Path],
+    counted: dict[str, Path | None],
     out: Path,
     as_json: bool,
 ) -> None:
@@ -195,26 +175,26 @@ def _fine_tune(
         from imm.language.huggingface import load_tokenizer
         from imm.language.huggingface.fine_tuning import FineTuning, fine_tune
 
-        load_tokenizer(changes["model"])
+        load_tokenizer(chosen["model"])
     except OSError as error:
         raise OSError(f"--model is lstm, transformer, or a model of transformers; {error}") from None
     except ModuleNotFoundError as error:
         raise ValueError(
             f"--model is lstm, transformer, or a model of transformers, and for one the package {error.name} is needed:"
-            f" pip install 'imm[transformers]'; got {changes['model']!r}"
+            f" pip install 'imm[transformers]'; got {chosen['model']!r}"
         ) from None
-    chosen = {name: value for name, value in changes.items() if value is not None}
     given += [name for name in chosen if name not in FineTuning.__dataclass_fields__]
     if given:
-        option = f"--{given[0].replace('_', '-')}"
-        raise ValueError(f"{option} is for the models lstm and transformer, and has no meaning for {changes['model']}")
-    files = {name: path for name, path in texts.items() if path is not None}
+        ours = f"{_option(given[0])} is for the models lstm and transformer"
+        raise ValueError(f"{ours}, and has no meaning for {chosen['model']}")
+    if None not in counted.values():
+        raise ValueError("--ngram and --ngram-text both say what the bigram is: give one of them")
     settings = FineTuning(**chosen)
     _name_unused(settings.method, chosen)
     with bar("fine-tuning") as progress:
-        figures = fine_tune(settings, files, ngram_text, out, progress)
+        figures = fine_tune(settings, texts, out, **counted, progress=progress)
     if as_json:
-        show({"model": changes["model"], **figures, "folder": str(out)}, as_json)
+        show({"model": chosen["model"], **figures, "folder": str(out)}, as_json)
     else:
         show(figures, as_json)
         typer.echo(f"Per token. The model is in {out / 'model'}")
@@ -267,60 +247,8 @@ def _name_unused(method: str, chosen: Iterable[str]) -> None:
     from imm.language.settings import without_effect
 
     for name in without_effect(method, chosen):
-        typer.echo(f"method {method} has no --{name.replace('_', '-')}: it changes nothing", err=True)
+        typer.echo(f"method {method} has no {_option(name)}: it changes nothing", err=True)
 
 
-def _describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
-    """Says on standard error what is about to be trained, before memory is taken for it; the same as figures."""
-    from imm.language.methods import describe_table
-    from imm.language.model import count_parameters
-    from imm.language.windows import Windows
-
-    n_words = len(texts.vocabulary)
-    figures: dict[str, Any] = {"vocabulary": n_words, "parameters": count_parameters(n_words, settings)}
-    notes = [f"vocabulary: {n_words:,} {texts.vocabulary.level}s"]
-    for name, tokens in {"train": texts.train, **texts.judged}.items():
-        figures |= {f"{name}_tokens": len(tokens), f"{name}_unknown": texts.unknown[name]}
-        notes.append(f"{name}: {len(tokens):,} tokens, {texts.unknown[name]:,} unknown")
-    if texts.counts is not None:
-        figures["ngram_tokens"] = int(texts.counts.sum())
-        notes.append(f"bigram: counted on {figures['ngram_tokens']:,} tokens")
-    else:
-        unknown = "" if texts.bigram.trie.base[texts.vocabulary.unk] else "; it gives unknown words no probability"
-        notes.append(f"bigram: {len(texts.bigram.trie.levels[0].keys):,} pairs of words, as given{unknown}")
-    notes.append(f"{settings.model}: {figures['parameters']:,} parameters; method: {settings.method}")
-    if settings.method in ("imm-serialized", "imm-streaming"):
-        span = min(settings.memory, settings.lifetime) if settings.method == "imm-streaming" else math.inf
-        notes.append(describe_table(n_words, settings.table_mb, span))
-    windows = Windows(texts.train, settings.batch_size, settings.unroll)
-    if (windows.batch_size, windows.unroll) != (settings.batch_size, settings.unroll):
-        notes.append(
-            f"the training text does not fill {settings.batch_size} columns of windows of {settings.unroll} words:"
-            f" {windows.batch_size} of windows of {windows.unroll} instead"
-        )
-    typer.echo("\n".join(notes), err=True)
-    return figures
-
-
-def _bigram(texts: "Texts") -> dict[str, float]:
-    """How well the bigram does alone."""
-    from imm.targets.ngram import evaluate
-
-    return {
-        f"bigram_{name}_perplexity": evaluate(texts.bigram, [tokens.numpy()]).perplexity
-        for name, tokens in texts.judged.items()
-    }
-
-
-def _table(settings: "Settings", figures: dict[str, Any]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    names = [name for name in ("valid", "test") if f"{name}_perplexity" in figures]
-    table = Table("perplexity")
-    for name in names:
-        table.add_column(name, justify="right")
-    label = f"{settings.model}, {settings.method}"
-    for row, prefix in ((label, ""), ("the bigram alone", "bigram_")):
-        table.add_row(row, *(f"{figures[f'{prefix}{name}_perplexity']:,.2f}" for name in names))
-    Console().print(table)
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"

@@ -32,9 +32,12 @@ def fit(
         Path | None, typer.Option(help="A file with the only words to know, separated by white space.")
     ] = None,
     zero_counts: Annotated[
-        str,
-        typer.Option(help="Stream only; a word that never follows another: one (as if it did once) or keep (never)."),
-    ] = "one",
+        str | None,
+        typer.Option(
+            help="Stream only; a word that never follows another: one (as if it did once; the default) or keep.",
+            show_default=False,
+        ),
+    ] = None,
     tokenizer: Tokens = None,
     as_json: AsJson = False,
 ) -> None:
@@ -48,8 +51,13 @@ def fit(
 
     if tokenizer is not None and (convention != "stream" or min_count != 1 or vocabulary is not None):
         raise ValueError("--tokenizer has its own words: leave out --convention, --min-count and --vocabulary")
+    if zero_counts is not None and convention == "sentence":
+        raise ValueError(
+            "--zero-counts is for --convention stream: in the other every word has a share of a uniform one"
+        )
     check_replaceable(out, SETTINGS)
     check_writable(out)
+    zero_counts = zero_counts or "one"
     check_zero_counts(zero_counts)
     words = None if vocabulary is None else words_in(vocabulary)
     hugging = None if tokenizer is None else _huggingface()
@@ -89,10 +97,9 @@ def evaluate(folder: FolderOrFile, text: Text, tokenizer: Tokens = None, as_json
     """Perplexity of a text; unknown words are predicted as <unk>, and count."""
     from imm.cli.progress import reading
     from imm.language import perplexity
-    from imm.targets.arpa import read_arpa
-    from imm.targets.ngram import load
+    from imm.language.given import read_ngram
 
-    model = read_arpa(folder) if folder.is_file() else load(folder)
+    model = read_ngram(folder)
     with reading("predicting") as progress:
         if tokenizer is None:
             result, unknown = perplexity(model, text, progress)
@@ -125,7 +132,7 @@ def export(
     model = load(folder)
     write_arpa(model, arpa)
     if model.about.bos is None:
-        typer.echo("KenLM reads no model without <s>: for it, fit one with --convention sentence", err=True)
+        typer.echo("KenLM does not read this: it has no <s>, as those of --convention sentence have", err=True)
     typer.echo(f"Written to {arpa}")
 
 

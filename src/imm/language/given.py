@@ -1,4 +1,4 @@
-"""A bigram that is there already, in a folder or an ARPA file, made ready for one stream of words."""
+"""An n-gram that is there already, in a folder or an ARPA file; a bigram made ready for one stream of words."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,13 @@ from imm.targets.ngram import Ngram, load
 from imm.validation import SUM_TOLERANCE
 
 
+def read_ngram(path: Path) -> Ngram:
+    """The n-gram of a folder that ``imm ngram fit`` wrote, or of an ARPA file."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {path}")
+    return load(path) if path.is_dir() else read_arpa(path)
+
+
 def read_bigram(path: Path, level: str = "word") -> Ngram:
     """The bigram of a folder that ``imm ngram fit`` wrote, or of an ARPA file.
 
@@ -18,9 +25,7 @@ def read_bigram(path: Path, level: str = "word") -> Ngram:
     file by falling probability of the last back-off. ``<s>`` and ``</s>`` are both ``<eos>``: the one is never
     predicted, and nothing follows the other. What is otherwise is refused.
     """
-    if not path.exists():
-        raise FileNotFoundError(f"there is no {path}")
-    given = load(path) if path.is_dir() else read_arpa(path)
+    given = read_ngram(path)
     _check(given, path, level)
     unk, eos, bos = given.about.unk, given.about.eos, given.about.bos
     order = np.arange(len(given.classes)) if path.is_dir() else np.argsort(-given.trie.base, kind="stable")

@@ -68,10 +68,10 @@ def build(n_words: int, settings: Settings) -> LanguageModel:
     return model
 
 
-def count_parameters(n_words: int, settings: Settings) -> int:
-    """How many numbers :func:`build` would make, without making them."""
+def shape_only(n_words: int, settings: Settings) -> LanguageModel:
+    """What :func:`build` would make, without memory for its numbers."""
     with torch.device("meta"):
-        return sum(parameter.numel() for parameter in build(n_words, settings).parameters())
+        return build(n_words, settings)
 
 
 def save_model(model: LanguageModel, vocabulary: Vocabulary, settings: Settings, folder: Path) -> None:

@@ -35,7 +35,7 @@ _METHODS_OF = {
     "refresh_every": ("imm-serialized",),
     "memory": ("imm-streaming",),
     "lifetime": ("imm-streaming",),
-    "table_mb": ("imm-serialized", "imm-streaming"),
+    "table_mb": ("imm-exact", "imm-sampled", "imm-serialized", "imm-streaming"),
 }
 """Of settings that only some methods have: which."""
 
@@ -68,7 +68,7 @@ class Settings:
         decay: the factor that reduces the learning rate (SGD).
         decay_after: from this epoch on the learning rate is reduced after each (SGD). With 0 it is reduced when the
             validation perplexity does not fall, and the best parameters come back.
-        max_decays: training ends with the next one after as many (SGD).
+        max_decays: training ends with the next one after as many (SGD, if ``decay_after`` is 0).
         epochs: at most.
         clip: the norm at which a gradient is clipped.
         method: one of ``METHODS``.
@@ -81,7 +81,8 @@ class Settings:
         refresh_every: r in steps (serialized); 0 for once an epoch.
         memory: K in predictions (streaming).
         lifetime: τ in batches (streaming).
-        table_mb: the most memory that a table of induced models may take (serialized, streaming).
+        table_mb: the most memory that a table of induced models may take (serialized, streaming), or the states of all
+            windows (exact, sampled).
         start_below: IMM and reverse KD begin when the validation perplexity is below; 0 for at once.
         clip_apart: whether the gradient of sampled IMM is clipped too, apart from the other.
         match_embedding: whether sampled IMM's gradient reaches the embedding.
@@ -150,6 +151,16 @@ class Settings:
             raise ValueError(f"clip must be above 0, got {self.clip!r}")
         if self.model == "transformer" and self.width % self.heads:
             raise ValueError(f"width must be a multiple of heads, got {self.width} and {self.heads}")
+        if self.tied and not self.match_embedding:
+            raise ValueError(
+                "match_embedding must be True where tied is: what keeps IMM from the embedding, as the preset"
+                " authors-code does, would keep it from the output too"
+            )
+
+    @property
+    def matches(self) -> bool:
+        """Whether the method has a λ: IMM and reverse KD, which may begin later than training does."""
+        return self.method in _MATCHED
 
     @classmethod
     def preset(cls, name: str, **changes: Any) -> Self:

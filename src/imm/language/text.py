@@ -46,6 +46,13 @@ def check_file(path: Path) -> None:
         raise FileNotFoundError(f"there is no file {path}")
 
 
+def check_read_again(path: Path) -> None:
+    """Refuses a pipe too, for those who read a text more than once."""
+    check_file(path)
+    if not path.is_file():
+        raise ValueError(f"{path} is a pipe, and this text is read more than once: give a file")
+
+
 def words_in(path: Path) -> list[str]:
     """All words of a file, as separated by white space."""
     return [word.decode() for block in blocks(path) for word in block.split()]

@@ -13,7 +13,7 @@ from torch import Tensor
 from imm.language.corpus import EOS, UNK, Vocabulary, check_level, encode, words_of
 from imm.language.counting import fit_ngram
 from imm.language.given import read_bigram
-from imm.language.text import Progress, check_file
+from imm.language.text import Progress, check_file, check_read_again
 from imm.targets.ngram import Ngram
 from imm.validation import check_count, check_fraction
 
@@ -67,8 +67,10 @@ class Texts:
         given = {"train": train, "valid": valid, "test": test}
         paths = {name: Path(path) for name, path in given.items() if path is not None}
         counted = Path(train if ngram_text is None else ngram_text)
-        for path in (*paths.values(), counted):  # before a long one is counted
+        for path in paths.values():  # before a long one is counted
             check_file(path)
+        for path in [] if ngram is not None else [paths["train"], counted]:
+            check_read_again(path)
         check_count(min_count, "min_count")
         check_level(level)
         counts = None

@@ -45,9 +45,9 @@ class Position:
         epoch, window: the next step.
         step: how many were done.
         rate: the learning rate.
-        decays: how often it was reduced (SGD).
+        decays: how often it was reduced because valid got no better (SGD).
         best, best_epoch: the lowest validation perplexity so far, and the epoch after which it was.
-        active: whether the restricted model is used yet.
+        active: whether λ is in use yet.
         loss, count: the sum of the epoch's cross-entropies, and of how many steps.
         terms: of each loss term since the last record, its sum and of how many steps.
         done: whether training is over.
@@ -97,7 +97,8 @@ class Run:
         torch.manual_seed(settings.seed)
         self._generator = Generator().manual_seed(settings.seed)
         self.windows = Windows(texts.train, settings.batch_size, settings.unroll)
-        self.model = build(len(texts.vocabulary), settings)
+        self._used = replace(settings, unroll=self.windows.unroll)  # of a short text it is less
+        self.model = build(len(texts.vocabulary), self._used)
         self.method = method_for(settings, texts, self.windows, self.model, self._generator)
         self._parameters = list(self.model.parameters())
         self._state = self.model.initial_state(self.windows.batch_size)
@@ -106,7 +107,7 @@ class Run:
             self._optimizer: torch.optim.Optimizer = torch.optim.SGD(self._parameters, rate)
         else:
             self._optimizer = torch.optim.AdamW(self._parameters, rate, weight_decay=settings.weight_decay)
-        self.position = Position(rate=rate, active=settings.start_below == 0)
+        self.position = Position(rate=rate, active=settings.matches and settings.start_below == 0)
         length = self._resume()
         self._metrics = Metrics(self.folder, length, tensorboard, self.position.step)
 
@@ -193,7 +194,7 @@ class Run:
     def _diverged(self, how: str) -> DivergenceError:
         kept = f"; the last good state is in {self.folder}" if (self.folder / "checkpoint.safetensors").exists() else ""
         smaller = f"a learning rate below {self.position.rate:g}"
-        if self.position.active and self.settings.lam and self.settings.method.startswith(("imm", "reverse")):
+        if self.position.active and self.settings.lam:
             smaller += f" or a λ below {self.settings.lam:g}"
         return DivergenceError(f"training diverged {how}{kept}; try {smaller}, in another folder")
 
@@ -207,7 +208,7 @@ class Run:
     def _end_epoch(self) -> float:
         """Judges the model, and decides what it means for the next epoch; gives the validation perplexity."""
         at, settings = self.position, self.settings
-        likelihoods = log_likelihoods(self.model, self.texts.valid, settings.unroll, settings.batch_size)
+        likelihoods = log_likelihoods(self.model, self.texts.valid, self._used.unroll, settings.batch_size)
         valid = perplexity(likelihoods)
         if not math.log(valid) <= self._hopeless:
             raise self._diverged(f"at step {at.step}: the validation perplexity is {valid:.4g}")
@@ -217,13 +218,13 @@ class Run:
         self._metrics.write(at.step, {"epoch": at.epoch, **record})
         if valid < at.best:
             at.best, at.best_epoch = valid, at.epoch
-            save_model(self.model, self.texts.vocabulary, settings, self.folder / "model")
+            save_model(self.model, self.texts.vocabulary, self._used, self.folder / "model")
         elif settings.optimizer == "sgd" and not settings.decay_after:
             at.rate, at.decays = at.rate * settings.decay, at.decays + 1
             self.model.load_state_dict(load_parameters(self.folder / "model", settings))
         if settings.optimizer == "sgd" and 0 < settings.decay_after <= at.epoch:
-            at.rate, at.decays = at.rate * settings.decay, at.decays + 1
-        if not at.active and valid < settings.start_below:
+            at.rate *= settings.decay
+        if settings.matches and not at.active and valid < settings.start_below:
             at.active, at.rate = True, settings.restart_rate or at.rate
         at.done = at.epoch == settings.epochs or at.decays > settings.max_decays
         return valid
@@ -236,10 +237,9 @@ class Run:
         finished = _figures(path, [*names, "ratio"] if settings.method == "interpolation" else names)
         if finished is not None:
             return finished
-        if at.best_epoch:
-            self.model.load_state_dict(load_parameters(self.folder / "model", settings))
+        self.model.load_state_dict(load_parameters(self.folder / "model", settings))
         result: dict[str, Any] = {"epochs": at.epoch, "best_epoch": at.best_epoch}
-        likelihoods = judged(self.model, texts.judged, settings.unroll, settings.batch_size)
+        likelihoods = judged(self.model, texts.judged, self._used.unroll, settings.batch_size)
         found = {name: perplexity(each) for name, each in likelihoods.items()}
         if settings.method == "interpolation":
             result["ratio"], found = mixed_perplexities(likelihoods, texts.judged, texts.bigram)
@@ -268,6 +268,7 @@ class Run:
         path = self.folder / "checkpoint.safetensors"
         found = Checkpoint.read(path)
         if found is None:
+            (self.folder / "result.json").unlink(missing_ok=True)  # of a run that is made again
             return 0
         try:
             return self._restore(found)

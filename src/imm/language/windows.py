@@ -3,7 +3,6 @@
 import math
 from dataclasses import dataclass
 
-import torch
 from torch import Tensor
 
 ENOUGH = 0.95
@@ -49,10 +48,10 @@ class Windows:
         if n < 1:
             raise ValueError(f"a text needs two words to learn from, got {len(tokens)}, line ends included")
         self.batch_size, self.unroll = _shape(n, batch_size, unroll)
-        per_column = n // self.batch_size // self.unroll * self.unroll
-        columns = torch.arange(self.batch_size) * (n // self.batch_size)
-        place = torch.arange(per_column)[:, None] + columns
-        self.inputs, self.labels = tokens[place], tokens[place + 1]
+        length = n // self.batch_size
+        read = length // self.unroll * self.unroll
+        columns = (tokens[first:][: self.batch_size * length].view(self.batch_size, length) for first in (0, 1))
+        self.inputs, self.labels = (each[:, :read].T for each in columns)  # views: the text is held once
 
     def __len__(self) -> int:
         return len(self.inputs) // self.unroll

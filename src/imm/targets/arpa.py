@@ -53,8 +53,7 @@ def _without(trie: Trie, start: int) -> Trie:
         raise ValueError(
             "an ARPA file cannot hold <s> as a word that stands in the text: it is a sentence's beginning there"
         )
-    base = np.where(np.arange(len(trie.base)) == start, 0, trie.base)
-    return Trie(base / base.sum(), trie.levels, trie.missing)
+    return trie.without(np.arange(len(trie.base)) == start)
 
 
 def _compressed(raw: IO[bytes], path: Path) -> IO[bytes] | gzip.GzipFile:

@@ -11,7 +11,10 @@ from transformers import (
     BertModel,
     GPT2Config,
     GPT2LMHeadModel,
+    GPT2Model,
     TrainingArguments,
+    XLNetConfig,
+    XLNetLMHeadModel,
     default_data_collator,
 )
 
@@ -48,6 +51,24 @@ def test_another_tokenizer(tmp_path):
 def test_a_model_without_a_head_for_words(tmp_path, model):
     with pytest.raises(ValueError, match=r"^Bert\w+ has no language-model head, and IMM matches predictions of words"):
         make(tmp_path, model(), tiny.bigram(masked=True), tiny.tokenizer(True))
+
+
+def test_nor_one_that_the_trainer_makes(tmp_path):
+    with pytest.raises(ValueError, match=r"^GPT2Model has no language-model head"):
+        IMMTrainer(
+            None,
+            tiny.config(tmp_path),
+            None,
+            tiny.rows(),
+            target=tiny.bigram(),
+            model_init=lambda: GPT2Model(tiny.gpt2().config),
+        )
+
+
+def test_a_model_that_sees_what_comes_after(tmp_path):
+    config = XLNetConfig(vocab_size=20, d_model=8, n_layer=1, n_head=2, d_inner=8)
+    with pytest.raises(ValueError, match=r"^XLNetLMHeadModel sees the words after those that it predicts"):
+        make(tmp_path, XLNetLMHeadModel(config), tiny.bigram(), tiny.tokenizer())
 
 
 def test_a_model_with_an_encoder_and_a_decoder(tmp_path):

@@ -4,11 +4,12 @@ import pytest
 import torch
 
 pytest.importorskip("transformers")
+from transformers import PreTrainedTokenizerFast
 
 from imm.language.huggingface import ShortContextModel, fit_token_ngram, read_token_arpa, token_rows, tokens_of
 from imm.targets import Ngram
 from imm.targets.arpa import read_arpa, write_arpa
-from imm.targets.ngram import Counter
+from imm.targets.ngram import Counter, load, save
 from tests.language.huggingface import tiny
 
 
@@ -21,12 +22,29 @@ def test_tokens_are_in_the_order_of_their_numbers():
 
 def test_an_ngram_of_rows_is_that_of_their_stream():
     rows = [row["input_ids"] for row in tiny.rows(30)]
-    found = fit_token_ngram(rows, tiny.tokenizer(), 3, n_words=21)
-    wanted = Ngram.fit([token for row in rows for token in row], 21, 3)
+    found = fit_token_ngram(rows, tiny.tokenizer(), 3)
+    wanted = Ngram.fit([token for row in rows for token in row], 20, 3)
     short = torch.tensor(rows[0][:2])[None]
     assert torch.equal(found(short), wanted(short))
     assert found.classes[:3] == tiny.WORDS[:3]
     assert (found.about.eos, found.about.unk) == (3, 1)
+
+
+def test_numbers_beyond_the_tokenizers_have_no_probability():
+    rows = [row["input_ids"] for row in tiny.rows(30)]
+    short = torch.tensor(rows[0][:2])
+    found, wanted = (fit_token_ngram(rows, tiny.tokenizer(), n_words=n)(short) for n in (24, 20))
+    assert bool((found[:, 20:] == 0).all())
+    torch.testing.assert_close(found[:, :20], wanted)
+
+
+def test_a_token_for_unknown_words_that_is_another_too_is_none(tmp_path):
+    both = {"unk_token": "[SEP]", "eos_token": "[SEP]"}
+    tokenizer = PreTrainedTokenizerFast(tokenizer_object=tiny.tokenizer()._tokenizer, **both)
+    made = fit_token_ngram([row["input_ids"] for row in tiny.rows(30)], tokenizer)
+    assert (made.about.eos, made.about.unk) == (3, None)
+    save(made, tmp_path / "m")
+    assert torch.equal(load(tmp_path / "m")([5, 6]), made([5, 6]))
 
 
 @pytest.mark.parametrize("masked", [False, True])

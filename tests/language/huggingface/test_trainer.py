@@ -1,11 +1,13 @@
 """Configurations that mean the same give the same parameters; and the whole loss against plain loops."""
 
+import math
+
 import pytest
 import torch
 
 pytest.importorskip("transformers")
 from torch.nn.functional import cross_entropy
-from transformers import GPT2LMHeadModel, Trainer
+from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainerCallback
 
 from imm.language.huggingface import IMMTrainer
 from tests.language.huggingface import tiny
@@ -225,6 +227,60 @@ def test_passes_of_masked_models_are_bounded(tmp_path):
         assert max(sizes) <= 4 if at_once == 3 else max(sizes) > 10
     torch.testing.assert_close(*found)
     assert modes == [True, False] * 2  # the primary pass, and matching
+
+
+@pytest.mark.parametrize(
+    ("width", "changes", "most"),
+    [
+        (8, {}, 8),
+        (8, {"per_device_train_batch_size": 1}, 1),
+        (8, {"gradient_checkpointing": True}, 2),
+        (8, {"rows_at_once": 7}, 7),
+        (2, {}, 9),
+    ],
+)
+def test_passes_are_no_larger_than_the_primary_one(tmp_path, width, changes, most):
+    """A batch is eight rows of ten tokens; with checkpoints the primary pass keeps about one of four layers.
+
+    The narrower a model is, the more of its memory is for scores, and fits for contexts.
+    """
+    rows = [{"input_ids": [5 + (i * j) % 7 for j in range(10)]} for i in range(1, 17)]
+    given = {"per_device_train_batch_size": 8, "matching": "sampled", "max_steps": 1, "lam": 1.0} | changes
+    found = []
+    for more in ({}, {"rows_at_once": 1000}):
+        torch.manual_seed(0)
+        model = GPT2LMHeadModel(GPT2Config(**{**tiny.gpt2().config.to_dict(), "n_layer": 4, "n_embd": width}))
+        made = tiny.trainer(tmp_path, model, dataset=rows, **(given | more))
+        batch = made.matcher.batch(tiny.collator()(rows[: given["per_device_train_batch_size"]]))
+        assert made.matcher._contexts_at_once(model, batch) == more.get("rows_at_once", most)
+        found.append(tiny.trained(made))
+    torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
+
+
+def test_parameters_that_thaw_are_clipped_apart_too(tmp_path):
+    class Thaw(TrainerCallback):
+        def on_step_begin(self, *_, model, **__):
+            model.requires_grad_(True)
+
+    found = []
+    for frozen in (False, True):
+        model = tiny.gpt2()
+        model.transformer.requires_grad_(not frozen)
+        made = tiny.trainer(tmp_path, model, matching="sampled", lam=1.0, max_steps=1, max_grad_norm=0.1, optim="sgd")
+        made.create_optimizer = lambda *_, made=made: setattr(
+            made, "optimizer", torch.optim.SGD(made.model.parameters(), 1)
+        )
+        made.add_callback(Thaw())
+        found.append(tiny.trained(made))
+    torch.testing.assert_close(*found)
+
+
+def test_a_batch_with_nothing_to_predict_leaves_the_log_in_numbers(tmp_path):
+    rows = [{"input_ids": [5]}] * 4 + tiny.rows(8)
+    made = tiny.trainer(tmp_path, dataset=rows, logging_steps=3, train_sampling_strategy="sequential")
+    made.train()
+    (record,) = [record for record in made.state.log_history if "cross_entropy" in record]
+    assert all(math.isfinite(record[name]) for name in ("loss", "cross_entropy", "matching"))
 
 
 @pytest.mark.parametrize("matching", MATCHINGS)

@@ -1,14 +1,14 @@
 import pytest
 import torch
 
-from imm.language.methods.contexts import BUCKETS, States, log_q_at
+from imm.language.methods.contexts import BUCKETS, States, log_q_at, states_mb
 from imm.language.windows import Windows
 from tests.language import tiny
 
 
 def kept(model, windows):
     """The states of a pass over the text, and the same in a list."""
-    states, plain = States(len(windows), model.initial_state(windows.batch_size)), []
+    states, plain = States(len(windows), model.initial_state(windows.batch_size), 1), []
     state = model.initial_state(windows.batch_size)
     for number in range(len(windows)):
         states.keep(number, state)
@@ -68,6 +68,15 @@ def test_the_gradient_is_that_of_the_windows_by_hand():
     expected = torch.autograd.grad(by_hand_sum, list(model.parameters()))
     for a, b in zip(found, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["lstm", "transformer"])
+def test_what_states_take_is_known_before(kind):
+    initial = tiny.model(model=kind).initial_state(3)
+    states = States(500, initial, 1)
+    assert states_mb(500, initial) == sum(part.nbytes for part in states.buffers()) / 1e6
+    with pytest.raises(ValueError, match=r"the states of 50,000 windows take [0-9]+ MB, more than table_mb 1"):
+        States(50_000, initial, 1)
 
 
 def test_a_state_is_that_of_the_last_time():

@@ -23,7 +23,7 @@ class Apart:
     """
 
     def __init__(self, parameters: Iterable[nn.Parameter], together: Together) -> None:
-        self._parameters = [p for p in parameters if p.requires_grad]
+        self._parameters = list(parameters)  # frozen ones too: a callback may thaw them
         self._together = together
         self._held: list[Tensor | None] = [None] * len(self._parameters)
 
@@ -46,7 +46,7 @@ class Apart:
         if self._together.sum(float(any(gradient is not None for gradient in self._held))):
             if self._together.size > 1:  # where a process had nothing to match, it takes part all the same
                 pairs = zip(self._held, self._parameters, strict=True)
-                self._held = [torch.zeros_like(p) if gradient is None else gradient for gradient, p in pairs]
+                self._held = [torch.zeros_like(p) if g is None and p.requires_grad else g for g, p in pairs]
             self._together.add_up([gradient for gradient in self._held if gradient is not None])
             with clipped_apart(self._parameters, max_norm or math.inf):
                 self._put(self._held)

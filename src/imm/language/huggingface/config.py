@@ -26,7 +26,8 @@ class IMMConfig(TrainingArguments):
         lifetime: τ, in batches (streaming).
         table_mb: how much memory the running means may take (streaming).
         rows_at_once: how many rows of probabilities over the vocabulary are held at once, and how many contexts are run
-            together. Changes memory and speed, not what is computed.
+            together; 0 for 32 of the first, and of the second as many as fit where the batch fits, at most 32. Changes
+            memory and speed, not what is computed.
     """
 
     lam: float = field(default=0.2, metadata={"help": "λ of loss + λ · IMM."})
@@ -36,14 +37,16 @@ class IMMConfig(TrainingArguments):
     memory: float = field(default=1000.0, metadata={"help": "K, in predictions (streaming)."})
     lifetime: float = field(default=30.0, metadata={"help": "τ, in batches (streaming)."})
     table_mb: int = field(default=1024, metadata={"help": "Memory of the running means, in MB (streaming)."})
-    rows_at_once: int = field(default=32, metadata={"help": "Rows of probabilities, or contexts, held at once."})
+    rows_at_once: int = field(
+        default=0, metadata={"help": "Rows of probabilities, or contexts, held at once; 0: as fits."}
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_not_negative(self.lam, "lam")
         if self.matching not in MATCHINGS:
             raise ValueError(f"matching must be one of {', '.join(MATCHINGS)}, got {self.matching!r}")
-        for name, least in (("n_contexts", 1), ("positions", 0), ("table_mb", 1), ("rows_at_once", 1)):
+        for name, least in (("n_contexts", 1), ("positions", 0), ("table_mb", 1), ("rows_at_once", 0)):
             check_count(getattr(self, name), name, least)
         for name in ("memory", "lifetime"):
             if getattr(self, name) != math.inf:

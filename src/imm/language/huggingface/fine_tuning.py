@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,14 +14,18 @@ from transformers import AutoModelForCausalLM, Trainer, default_data_collator, s
 
 from imm.files import whole_folder, write_whole
 from imm.language.claim import claimed
+from imm.language.evaluation import perplexity
 from imm.language.huggingface.config import IMMConfig
 from imm.language.huggingface.continuing import Progress, quietly, train
 from imm.language.huggingface.kinds import reading_of
 from imm.language.huggingface.loading import load_model, load_tokenizer
 from imm.language.huggingface.stream import cut, log_likelihoods
-from imm.language.huggingface.targets import fit_token_ngram, token_rows
+from imm.language.huggingface.targets import check_tokens, fit_token_ngram, read_token_arpa, token_rows
 from imm.language.huggingface.trainer import IMMTrainer
-from imm.language.text import check_file
+from imm.language.text import check_read_again
+from imm.targets import Ngram
+from imm.targets.ngram import load
+from imm.targets.ngram.saving import NUMBERS
 from imm.validation import check_count, check_not_negative
 
 METHODS = ("none", "imm-streaming", "imm-sampled", "imm-exact")
@@ -86,15 +89,21 @@ class FineTuning:
 
 
 def fine_tune(
-    settings: FineTuning, texts: dict[str, Path], ngram_text: Path | None, out: Path, progress: Progress | None = None
+    settings: FineTuning,
+    texts: dict[str, Path],
+    out: Path,
+    ngram_text: Path | None = None,
+    ngram: Path | None = None,
+    progress: Progress | None = None,
 ) -> dict[str, float]:
     """Trains and writes ``out/model``; interrupted, it continues after the last epoch that was over.
 
     Args:
         settings: of the run.
         texts: files, UTF-8: ``train``, ``valid`` and perhaps ``test``.
-        ngram_text: what the bigram is counted on; the training text if None.
         out: the run's folder.
+        ngram_text: what the bigram is counted on; the training text if None.
+        ngram: a bigram of the model's tokens instead: what ``imm ngram fit --tokenizer`` wrote, or an ARPA file.
         progress: is told of every step.
 
     Returns:
@@ -102,6 +111,8 @@ def fine_tune(
     """
     args = settings.arguments(out)
     tokenizer = load_tokenizer(settings.model)
+    for path in texts.values():
+        check_read_again(path)
     tokens = {split: _tokens(path, tokenizer) for split, path in texts.items()}
     judged = {split: each for split, each in tokens.items() if split != "train"}
     with quietly():
@@ -109,10 +120,12 @@ def fine_tune(
         # Steps as small as those of fine-tuning are lost in half precision, whatever the file has.
         model = load_model(AutoModelForCausalLM, settings.model, dtype=torch.float32)
         _check_model(model, tokenizer, settings)
-        with claimed(out, asdict(settings), _fingerprint({**texts, "ngram": ngram_text or texts["train"]})):
-            n_words = model.get_output_embeddings().weight.shape[0]
+        n_words = model.get_output_embeddings().weight.shape[0]
+        given_bigram = None if ngram is None else _read_bigram(ngram, tokenizer, n_words)
+        files = {**texts, "ngram": _content(ngram) if ngram else ngram_text or texts["train"]}
+        with claimed(out, asdict(settings), _fingerprint(files)):
             counted = [tokens["train"].numpy()] if ngram_text is None else token_rows(ngram_text, tokenizer)
-            bigram = fit_token_ngram(counted, tokenizer, 2, n_words)
+            bigram = given_bigram or fit_token_ngram(counted, tokenizer, 2, n_words)
             before = {split: _perplexity(model, each, settings) for split, each in judged.items()}
             rows = cut(tokens["train"], settings.unroll)[: (len(tokens["train"]) - 1) // settings.unroll or 1]
             given: dict[str, Any] = {"args": args, "train_dataset": rows, "data_collator": default_data_collator}
@@ -125,9 +138,7 @@ def fine_tune(
             tokenizer.save_pretrained(new)
     for split, each in judged.items():
         figures[f"{split}_perplexity"] = _perplexity(model, each, settings)
-        figures[f"bigram_{split}_perplexity"] = math.exp(
-            -float(bigram.score(each[:-1], each[1:]).double().log().mean())
-        )
+        figures[f"bigram_{split}_perplexity"] = perplexity(bigram.score(each[:-1], each[1:]).double().log())
     write_whole(out / "result.json", json.dumps(figures, indent=1) + "\n")
     return figures
 
@@ -140,8 +151,29 @@ def _tokens(path: Path, tokenizer: Any) -> Tensor:
     return tokens
 
 
+def _read_bigram(path: Path, tokenizer: Any, n_words: int) -> Ngram:
+    """Of a folder or an ARPA file; refuses one of other words than the model's."""
+    if not path.exists():
+        raise FileNotFoundError(f"there is no {path}")
+    bigram = load(path) if path.is_dir() else read_token_arpa(path, tokenizer, n_words)
+    if bigram.order != 2:
+        raise ValueError(f"{path} holds n-grams of order {bigram.order}; a bigram is needed")
+    if len(bigram.classes) != n_words:
+        raise ValueError(
+            f"{path} is over {len(bigram.classes):,} words, and the model predicts {n_words:,}: fit it with the"
+            " tokenizer in the model's own folder"
+        )
+    check_tokens(bigram, tokenizer)
+    return bigram
+
+
+def _content(ngram: Path) -> Path:
+    """The file that tells a bigram from others."""
+    return ngram / NUMBERS if ngram.is_dir() else ngram
+
+
 def _perplexity(model: Any, tokens: Tensor, settings: FineTuning) -> float:
-    return math.exp(-float(log_likelihoods(model, tokens, settings.unroll).double().mean()))
+    return perplexity(log_likelihoods(model, tokens, settings.unroll))
 
 
 def _check_model(model: Any, tokenizer: Any, settings: FineTuning) -> None:
@@ -161,7 +193,7 @@ def _check_model(model: Any, tokenizer: Any, settings: FineTuning) -> None:
 def _fingerprint(texts: Mapping[str, Path]) -> str:
     digest = hashlib.sha256()
     for name, path in texts.items():
-        check_file(path)
+        check_read_again(path)
         with path.open("rb") as file:
             digest.update(name.encode() + hashlib.file_digest(file, "sha256").digest())
     return digest.hexdigest()[:16]

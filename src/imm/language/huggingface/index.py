@@ -27,6 +27,7 @@ class Index:
 
     Attributes:
         short: ``[N, m]``, the short context of each place.
+        row_length: the mean number of tokens of a row.
         multiset: an inducer whose contexts are numbers of these places   (Eq. imm-from-dictionary).
     """
 
@@ -46,6 +47,7 @@ class Index:
             )
         self._ids, self._types = torch.cat(ids), torch.cat(types) if types else None
         self._begin = torch.tensor(begin)
+        self.row_length = begin[-1] / (len(begin) - 1)
         self._place = torch.cat(place)
         self.short = torch.cat(short)
         self.multiset = Multiset(as_keys(self.short))

@@ -32,6 +32,8 @@ def is_causal(model: Any) -> bool:
     """Whether it predicts the next word, and not words under masks; what does neither is refused."""
     lm = check_head(model)
     names, config = {kind.__name__ for kind in type(lm).__mro__}, lm.config
+    if config.model_type == "xlnet":
+        raise ValueError(f"{type(lm).__name__} sees the words after those that it predicts: IMM needs a causal model")
     if getattr(config, "is_encoder_decoder", False):
         raise ValueError(f"{type(lm).__name__} has an encoder and a decoder: IMM is for causal and masked models")
     if names & set(MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()):

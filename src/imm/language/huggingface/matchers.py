@@ -20,6 +20,12 @@ from imm.language.huggingface.together import Together
 from imm.language.methods.table import table
 from imm.targets import Target
 
+ROWS_AT_ONCE = 32
+"""Rows of probabilities over the vocabulary that are held at once, unless told."""
+
+KEPT_BY_LAYER, KEPT_OF_SCORES = 34, 3
+"""What a usual transformer keeps of a token in a layer, in its width; of a row of scores, in words."""
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -91,6 +97,21 @@ class Matcher(nn.Module):
         u = torch.rand(sum(sizes), generator=self.generators["places"], dtype=torch.float64)
         return choose(places, self.args.positions, u.split(sizes)[self.together.rank])
 
+    def _contexts_at_once(self, model: Any, batch: Batch) -> int:
+        """How many contexts are run together: unless told, as many as need the memory that the primary pass needed.
+
+        A pass in evaluation mode keeps what every layer gave, also with gradient checkpointing; the primary one then
+        kept what went into each, and one layer.
+        """
+        if self.args.rows_at_once:
+            return self.args.rows_at_once
+        width, layers = (getattr(model.config, name, 1) for name in ("hidden_size", "num_hidden_layers"))
+        of_context = self.index.row_length * KEPT_BY_LAYER * layers * width
+        of_token = (layers + KEPT_BY_LAYER if self.args.gradient_checkpointing else KEPT_BY_LAYER * layers) * width
+        of_scores = KEPT_OF_SCORES * len(self.target.classes)
+        there = batch.rows.ids.numel() * of_token + len(batch.places) * of_scores
+        return max(1, min(ROWS_AT_ONCE, int(there / of_context)))
+
     def _log_q(self, model: Any) -> Any:
         def log_q(_: Tensor, chosen: Tensor) -> Tensor:
             with evaluating(model):
@@ -125,21 +146,28 @@ class Running(Matcher):
             codes, weight = self.codes.encode(places.short), places.weight
             scores = weight.new_zeros(0, len(self.target.classes))
             if len(places):
-                hidden = self._hidden(model, batch.rows, places)
+                hidden = self._hidden(model, batch, places)
                 with evaluating(model):
                     scores = head(model, hidden)
         return streaming_loss(
-            self.table, scores, codes, weight, self.target, self.codes, self.args.rows_at_once, self.together
+            self.table,
+            scores,
+            codes,
+            weight,
+            self.target,
+            self.codes,
+            self.args.rows_at_once or ROWS_AT_ONCE,
+            self.together,
         )
 
-    def _hidden(self, model: Any, rows: Rows, places: Places) -> Tensor:
-        """Passes of ``rows_at_once`` places; where there are several, they are made again on the way back."""
+    def _hidden(self, model: Any, batch: Batch, places: Places) -> Tensor:
+        """Passes of some places at once; where there are several, they are made again on the way back."""
 
         def of(row: Tensor, place: Tensor) -> Tensor:
             with evaluating(model):
-                return self.reading.hidden(model, rows, row, place)
+                return self.reading.hidden(model, batch.rows, row, place)
 
-        some = self.args.rows_at_once
+        some = self._contexts_at_once(model, batch)
         if len(places) <= some:
             return of(places.row, places.place)
         pieces = zip(places.row.split(some), places.place.split(some), strict=True)
@@ -154,9 +182,8 @@ class Every(Matcher):
         places = self._choose(batch.places)
         if len(places) == 0:
             return places.weight.new_zeros(())
-        return exact_loss(
-            self._log_q(model), self.index.multiset, places.short, places.weight, self.target, self.args.rows_at_once
-        )
+        at_once = self._contexts_at_once(model, batch)
+        return exact_loss(self._log_q(model), self.index.multiset, places.short, places.weight, self.target, at_once)
 
 
 class Drawn(Matcher):
@@ -170,9 +197,8 @@ class Drawn(Matcher):
         contexts = self._contexts(places.short)
         if len(places) == 0:
             return places.weight.new_zeros(())
-        return sampled_backward(
-            self._log_q(model), contexts, places.short, places.weight, self.target, lam, self.args.rows_at_once
-        )
+        at_once = self._contexts_at_once(model, batch)
+        return sampled_backward(self._log_q(model), contexts, places.short, places.weight, self.target, lam, at_once)
 
     def _contexts(self, short: Tensor) -> Contexts:
         """Drawn for the whole batch of all processes; one's own of them, on the CPU."""

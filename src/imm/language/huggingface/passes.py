@@ -14,7 +14,7 @@ from imm.matching.base import distinct
 from imm.targets import Target
 
 
-class _Drawn:
+class _Fixed:
     """Contexts that were drawn before, as an inducer."""
 
     def __init__(self, contexts: Contexts) -> None:
@@ -57,7 +57,7 @@ def sampled_backward(
     total = weight.new_zeros(())
     for places in torch.arange(len(short)).split(max(1, rows_at_once // k)):
         some = Contexts(contexts.index[places], contexts.weights[places])
-        matching = Sampled(_Drawn(some), None, min(k, rows_at_once))
+        matching = Sampled(_Fixed(some), None, min(k, rows_at_once))
         w = weight[places]
         rows = target(as_keys(short[places])).to(weight.device)
         total += matching.backward(log_q, short[places], rows, lam * float(w.sum()), w) * w.sum()

@@ -37,7 +37,11 @@ class Codes:
         given = self._index.multiset.encode(as_keys(short))
         unseen = ~self._occurs[given]
         if bool(unseen.any()):
-            raise ValueError(f"short context {short[unseen.to(short.device)][0].tolist()} does not occur in the data")
+            first = short[unseen.to(short.device)][0].tolist()
+            raise ValueError(
+                f"short context {first} does not occur in the data before a predicted word: the collator must leave the"
+                " words and labels of train_dataset as they are"
+            )
         return self._code[given].to(short.device)
 
     def short(self, codes: Tensor) -> Tensor:

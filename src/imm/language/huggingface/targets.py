@@ -44,14 +44,23 @@ def fit_token_ngram(
             some are padding, which is not counted.
         tokenizer: whose numbers they are.
         order: of the n-grams.
-        n_words: how many words the model predicts, if they are more than the tokenizer's.
+        n_words: how many words the model predicts, if they are more than the tokenizer's; those have probability 0.
         zero_counts: see :func:`imm.targets.ngram.smoothing.smooth`.
     """
     counter = Counter(order, eos=tokenizer.eos_token_id)
     for row in rows:
         counter.add(_real_tokens(row))
     words = tokens_of(tokenizer, n_words)
-    return Ngram.from_counts(counter.counts(), words, unk=tokenizer.unk_token_id, zero_counts=zero_counts)
+    model = Ngram.from_counts(counter.counts(), words, unk=_unknown(tokenizer), zero_counts=zero_counts)
+    real = np.zeros(len(words), bool)
+    real[list(tokenizer.get_vocab().values())] = True
+    return model if real.all() else Ngram(model.trie.without(~real), words, model.about)
+
+
+def _unknown(tokenizer: Any) -> int | None:
+    """The token for unknown words; None where it is another's too, as the end of text of GPT-2."""
+    unk: int | None = tokenizer.unk_token_id
+    return None if unk in (tokenizer.eos_token_id, tokenizer.bos_token_id) else unk
 
 
 def _real_tokens(row: Any) -> NDArray[np.int64]:
@@ -96,7 +105,7 @@ def read_token_arpa(path: Path | str, tokenizer: Any, n_words: int | None = None
     end = _first(tokenizer, "eos_token_id", "sep_token_id")
     roles = {"<s>": _first(tokenizer, "bos_token_id", "cls_token_id"), "</s>": end}
     # <s> is never predicted and nothing follows </s>: one token can be both. But not <unk> too.
-    roles["<unk>"] = None if tokenizer.unk_token_id == end else tokenizer.unk_token_id
+    roles["<unk>"] = _unknown(tokenizer)
     numbers = {word: number for word, number in roles.items() if number is not None} | numbers
     lacking = [word for word in given.classes if word not in numbers and word not in ("<s>", "<unk>")]
     if lacking:
@@ -151,12 +160,12 @@ class ShortContextModel(Target):
 def token_perplexity(model: Ngram, path: Path | str, tokenizer: Any, progress: Progress | None = None) -> Perplexity:
     """How well an n-gram of tokens predicts a text file, tokenised as by :func:`token_rows`."""
     check_tokens(model, tokenizer)
-    unknown = 0
+    unknown, unk = 0, _unknown(tokenizer)
 
     def pieces() -> Iterator[NDArray[np.int64]]:
         nonlocal unknown
         for tokens in token_rows(path, tokenizer, progress):
-            unknown += 0 if tokenizer.unk_token_id is None else int((tokens == tokenizer.unk_token_id).sum())
+            unknown += 0 if unk is None else int((tokens == unk).sum())
             yield tokens
 
     return Perplexity(evaluate(model, pieces()), unknown)

@@ -48,9 +48,8 @@ class IMMTrainer(Trainer):
             args = IMMConfig(output_dir="tmp_trainer")
         if not isinstance(args, IMMConfig):
             raise TypeError(f"args must be an IMMConfig, got {type(args).__name__}: it has λ and the rest of IMM")
-        if model is not None:
-            check_head(model)
         super().__init__(model, args, *rest, **more)
+        check_head(self.model)
         check_words(self.model, target, self.processing_class)
         reading, self._together = reading_of(self.model, self.processing_class), Together(self.accelerator)
         self._check_settings(reading)
@@ -146,6 +145,8 @@ class IMMTrainer(Trainer):
         super().log(logs, *rest, **more)
 
     def _note(self, name: str, value: Tensor) -> None:
+        if self.args.logging_nan_inf_filter and not bool(value.isfinite()):
+            return  # as of the loss itself: that of a batch with nothing to predict is no number
         before = self._terms.get(name)
         self._terms[name] = value.detach().clone() if before is None else before + value.detach()
 

@@ -3,6 +3,7 @@
 from torch import Generator
 
 from imm.language.methods.base import Loss, Method, Step
+from imm.language.methods.contexts import states_mb
 from imm.language.methods.noising import Noising, kneser_ney_noise, unigram_noise
 from imm.language.methods.sampled import Exact, Sampled
 from imm.language.methods.serialized import Serialized
@@ -13,7 +14,7 @@ from imm.language.settings import Settings
 from imm.language.texts import Texts
 from imm.language.windows import Windows
 
-__all__ = ["Loss", "Method", "Step", "check_counts", "describe_table", "method_for"]
+__all__ = ["Loss", "Method", "Step", "check_counts", "describe_table", "method_for", "states_mb"]
 
 
 def method_for(

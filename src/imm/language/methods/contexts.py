@@ -9,20 +9,32 @@ from imm.language.windows import Windows
 BUCKETS = 6
 
 
+def states_mb(n_windows: int, initial: State) -> float:
+    """What the :class:`States` of so many windows take; ``initial`` may be on the meta device."""
+    return n_windows * sum(part.numel() * _kept(part).itemsize for part in initial) / 1e6
+
+
+def _kept(part: Tensor) -> torch.dtype:
+    return torch.float16 if part.is_floating_point() else torch.int32
+
+
 class States(nn.Module):
     """For each window of the text, the model's state when the primary pass last came to it; half precision.
 
     Args:
         n_windows: how many there are.
         initial: a model's initial state, which every window has at first.
+        most_mb: the most that they may take.
     """
 
-    def __init__(self, n_windows: int, initial: State) -> None:
+    def __init__(self, n_windows: int, initial: State, most_mb: int) -> None:
         super().__init__()
+        size = states_mb(n_windows, initial)
+        if size > most_mb:
+            raise ValueError(f"the states of {n_windows:,} windows take {size:,.0f} MB, more than table_mb {most_mb:,}")
         self._dtypes = [part.dtype for part in initial]
         for i, part in enumerate(initial):
-            dtype = torch.float16 if part.is_floating_point() else torch.int32
-            self.register_buffer(f"part{i}", part.to(dtype).expand(n_windows, *part.shape).clone())
+            self.register_buffer(f"part{i}", part.to(_kept(part)).expand(n_windows, *part.shape).clone())
 
     def keep(self, window: int, state: State) -> None:
         """The state before a window."""

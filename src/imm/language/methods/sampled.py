@@ -30,7 +30,7 @@ class Sampled(ReverseKD):
         bigram: the restricted model.
         windows: the training text.
         model: the full model, for the shape of its state.
-        settings: ``n_contexts``, ``every``, ``positions``.
+        settings: ``n_contexts``, ``every``, ``positions``, ``table_mb``.
         generator: of the draws.
     """
 
@@ -45,7 +45,7 @@ class Sampled(ReverseKD):
         self._generator = generator
         self._n_contexts: int | None = settings.n_contexts
         self._every, self._positions = settings.every, settings.positions
-        self.states = States(len(windows), model.initial_state(windows.batch_size))
+        self.states = States(len(windows), model.initial_state(windows.batch_size), settings.table_mb)
         self.register_buffer("steps", torch.tensor(0))
 
     def prepare(self, step: Step) -> Batch:

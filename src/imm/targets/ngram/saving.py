@@ -25,6 +25,7 @@ def save(model: Ngram, folder: Path | str) -> None:
     for order, (level, missing) in enumerate(zip(trie.levels, trie.missing, strict=True), 2):
         numbers |= {f"keys.{order}": level.keys, f"values.{order}": level.values, f"missing.{order - 1}": missing}
     settings = {"format": FORMAT, "order": model.order, **asdict(model.about), "classes": model.classes}
+    _check_special(settings, len(trie.base))  # or it could not be read again
     with whole_folder(Path(folder), SETTINGS) as place:
         save_file({name: np.ascontiguousarray(array) for name, array in numbers.items()}, place / NUMBERS)
         (place / SETTINGS).write_text(json.dumps(settings, ensure_ascii=False) + "\n", encoding="utf-8")
@@ -60,7 +61,9 @@ def load(folder: Path | str) -> Ngram:
 def _settings(path: Path) -> dict[str, Any]:
     try:
         settings = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
+        if not path.parent.exists():
+            raise FileNotFoundError(f"there is no {path.parent}") from None
         raise FileNotFoundError(f"{path.parent} is not an n-gram model: it has no {SETTINGS}") from None
     except ValueError as error:
         raise ValueError(f"{path} is not JSON: {error}") from None

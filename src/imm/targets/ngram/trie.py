@@ -56,6 +56,11 @@ class Trie:
         """Of the longest n-grams."""
         return len(self.levels) + 1
 
+    def without(self, words: NDArray[np.bool_]) -> "Trie":
+        """The same where these, with which no n-gram of a higher order ends, have no probability."""
+        base = np.where(words, 0, self.base)
+        return Trie(base / base.sum(), self.levels, self.missing)
+
     @property
     def bits(self) -> int:
         """Of a word in a key."""

@@ -1,0 +1,71 @@
+"""What ``imm lm train`` says of a run: before it what is about to be trained, after it the figures."""
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from imm.language import Settings, Texts
+
+
+def describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
+    """Says on standard error what is about to be trained, before memory is taken for it; the same as figures."""
+    from imm.language.methods import describe_table, states_mb
+    from imm.language.model import shape_only
+    from imm.language.windows import Windows
+
+    n_words = len(texts.vocabulary)
+    windows = Windows(texts.train, settings.batch_size, settings.unroll)
+    model = shape_only(n_words, replace(settings, unroll=windows.unroll))
+    figures: dict[str, Any] = {"vocabulary": n_words, "parameters": sum(p.numel() for p in model.parameters())}
+    notes = [f"vocabulary: {n_words:,} {texts.vocabulary.level}s"]
+    for name, tokens in {"train": texts.train, **texts.judged}.items():
+        figures |= {f"{name}_tokens": len(tokens), f"{name}_unknown": texts.unknown[name]}
+        notes.append(f"{name}: {len(tokens):,} tokens, {texts.unknown[name]:,} unknown")
+    if texts.counts is not None:
+        figures["ngram_tokens"] = int(texts.counts.sum())
+        notes.append(f"bigram: counted on {figures['ngram_tokens']:,} tokens")
+    else:
+        unknown = "" if texts.bigram.trie.base[texts.vocabulary.unk] else "; it gives unknown words no probability"
+        notes.append(f"bigram: {len(texts.bigram.trie.levels[0].keys):,} pairs of words, as given{unknown}")
+    notes.append(f"{settings.model}: {figures['parameters']:,} parameters; method: {settings.method}")
+    if settings.method in ("imm-serialized", "imm-streaming"):
+        span = min(settings.memory, settings.lifetime) if settings.method == "imm-streaming" else math.inf
+        notes.append(describe_table(n_words, settings.table_mb, span))
+    if settings.method in ("imm-exact", "imm-sampled"):
+        size = states_mb(len(windows), model.initial_state(windows.batch_size))
+        notes.append(f"states before {len(windows):,} windows of {windows.batch_size} columns: {size:,.0f} MB")
+    if (windows.batch_size, windows.unroll) != (settings.batch_size, settings.unroll):
+        notes.append(
+            f"the training text does not fill {settings.batch_size} columns of windows of {settings.unroll} words:"
+            f" {windows.batch_size} of windows of {windows.unroll} instead"
+        )
+    typer.echo("\n".join(notes), err=True)
+    return figures
+
+
+def bigram_alone(texts: "Texts") -> dict[str, float]:
+    """How well the bigram does alone."""
+    from imm.targets.ngram import evaluate
+
+    return {
+        f"bigram_{name}_perplexity": evaluate(texts.bigram, [tokens.numpy()]).perplexity
+        for name, tokens in texts.judged.items()
+    }
+
+
+def show_table(settings: "Settings", figures: dict[str, Any]) -> None:
+    """The model's perplexities above the bigram's."""
+    from rich.console import Console
+    from rich.table import Table
+
+    names = [name for name in ("valid", "test") if f"{name}_perplexity" in figures]
+    table = Table("perplexity")
+    for name in names:
+        table.add_column(name, justify="right")
+    label = f"{settings.model}, {settings.method}"
+    for row, prefix in ((label, ""), ("the bigram alone", "bigram_")):
+        table.add_row(row, *(f"{figures[f'{prefix}{name}_perplexity']:,.2f}" for name in names))
+    Console().print(table)

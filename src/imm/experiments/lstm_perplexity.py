@@ -109,7 +109,7 @@ STUDY = Study(
             "imm-serialized": [[0.4, True, 0.1]],
             "imm-streaming": [[2.0, True, 0.1]],
         },
-        "restarted": {method: BEST[method] for method in ("none", "kn-noising", "imm-streaming")},
+        "restarted": BEST,
     },
     quick={
         **QUICK,

@@ -7,7 +7,7 @@ long rows, it is what its layers keep; with and without gradient checkpointing.
 * ``step``: an optimizer step of ``IMMTrainer`` over one of the plain ``Trainer``. They take turns; a figure is the
   median over rounds.
 * ``peak``: the highest memory of a process above what it had before the model was made, in MB, and over that of the
-  plain trainer. The table of running means (``table_mb``, at most 64 here) is within it.
+  plain trainer. The table of running means, as large as it is unless told, is within it.
 """
 
 import argparse
@@ -108,7 +108,7 @@ def trainer(model: str, kind: str, width: int, n_steps: int, folder: str) -> Any
     settings |= {"max_steps": n_steps, "per_device_train_batch_size": case.batch, "dataloader_pin_memory": False}
     settings |= {"gradient_checkpointing": case.checkpointing}
     settings |= {"matching": kind} if kind != "plain" else {}
-    args = IMMConfig(output_dir=folder, table_mb=64, positions=8, n_contexts=5, **settings)
+    args = IMMConfig(output_dir=folder, positions=8, n_contexts=5, **settings)
     common = {"model": full_model(case, width), "args": args, "train_dataset": data}
     if kind == "plain":
         return quiet(transformers.Trainer(**common, callbacks=[Clock()]))

@@ -19,6 +19,7 @@ from transformers import (
 )
 
 from imm.language.huggingface import IMMConfig, IMMTrainer, ShortContextModel, fit_token_ngram
+from imm.language.huggingface.matchers import table_mb
 from imm.targets import Table
 from tests.language.huggingface import tiny
 
@@ -40,11 +41,12 @@ def test_another_number_of_words(tmp_path):
         make(tmp_path, tiny.gpt2(), short, tiny.tokenizer())
 
 
-def test_another_tokenizer(tmp_path):
+@pytest.mark.parametrize("given", [{"processing_class": tiny.tokenizer()}, {"data_collator": tiny.collator()}])
+def test_another_tokenizer(tmp_path, given):
     other = fit_token_ngram([[5, 6]], tiny.tokenizer())
     other.classes = (*other.classes[:7], "dog", *other.classes[8:])
     with pytest.raises(ValueError, match=r"another tokenizer: its word 7 is 'dog', and that of \w+ is 'w2'"):
-        make(tmp_path, tiny.gpt2(), other, tiny.tokenizer())
+        IMMTrainer(tiny.gpt2(), tiny.config(tmp_path), train_dataset=tiny.rows(), target=other, **given)
 
 
 @pytest.mark.parametrize("model", [tiny.classifier, lambda: BertModel(tiny.bert_config())], ids=["task", "encoder"])
@@ -114,13 +116,13 @@ def test_smoothed_labels_of_a_task(tmp_path):
         )
 
 
-def test_a_target_that_is_the_model_itself(tmp_path):
+@pytest.mark.parametrize("weak", [False, True])
+def test_a_target_that_is_the_model_itself(tmp_path, weak):
     """It would be trained while it informs, and as a target it does not learn."""
     model = tiny.gpt2()
-    with pytest.raises(
-        ValueError, match=r"\(ShortContextModel\) is the GPT2LMHeadModel that is trained: give it another"
-    ):
-        make(tmp_path, model, ShortContextModel(model, 1), tiny.tokenizer())
+    target = ShortContextModel(model, 1)
+    with pytest.raises(ValueError, match=r"\(\w+\) is the GPT2LMHeadModel that is trained: give it another"):
+        make(tmp_path, model, target.weakened(0.2) if weak else target, tiny.tokenizer())
 
 
 class Shared(IMMTrainer):
@@ -211,3 +213,28 @@ def test_columns_that_matching_needs_are_kept(tmp_path, remove):
     made.train()
     made.evaluate(rows)
     assert "matching" in made.state.log_history[0]
+
+
+@pytest.mark.parametrize("matching", ["sampled", "exact"])
+def test_rows_that_are_longer_than_the_model_reads(tmp_path, matching):
+    rows = [*tiny.rows(), {"input_ids": [5, 6] * 9}]
+    with pytest.raises(ValueError, match=r"a row of train_dataset has 18 tokens, and GPT2LMHeadModel reads 16"):
+        tiny.trainer(tmp_path, dataset=rows, matching=matching)
+    tiny.trainer(tmp_path, dataset=rows)  # streaming takes them from the collator, which may cut them
+
+
+def test_a_model_that_gives_no_logits(tmp_path):
+    class Fused(GPT2LMHeadModel):
+        def forward(self, input_ids, attention_mask=None, labels=None, **more):
+            found = super().forward(input_ids, attention_mask=attention_mask, labels=labels, **more)
+            return {"loss": found.loss}
+
+    made = tiny.trainer(tmp_path, Fused(tiny.gpt2().config))
+    with pytest.raises(ValueError, match="Fused gives no logits in training"):
+        made.train()
+
+
+def test_running_means_take_half_of_what_training_takes():
+    model = torch.nn.Linear(1000, 25_000, bias=False)  # 100 MB, with gradient and moments 400
+    assert table_mb(model) == 200
+    assert table_mb(model.requires_grad_(False)) == 64

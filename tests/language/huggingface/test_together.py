@@ -1,5 +1,6 @@
 """Two processes with gloo have the parameters of one with the whole batch."""
 
+import math
 import os
 import socket
 
@@ -27,6 +28,14 @@ def run(folder, rows):
             out[f"{kind} {matching}"] = tiny.trained(made)
             logged = [record["matching"] for record in made.state.log_history if "matching" in record]
             out[f"{kind} {matching} logged"] = torch.tensor(logged)
+    # The second process has nothing to predict in the first step, so no cross-entropy.
+    first, rest = tiny.masked_rows(4), tiny.masked_rows(16)
+    nothing = [{**row, "labels": [-100] * 5} for row in first]
+    made = tiny.masked_trainer(folder, first + nothing + rest, **changes | {"learning_rate": 0.0, "logging_steps": 3})
+    made.train()
+    records = [record for record in made.state.log_history if "matching" in record]
+    assert all(math.isfinite(record["cross_entropy"]) for record in records)
+    out["nothing to predict, logged"] = torch.tensor([record["matching"] for record in records])
     return out
 
 

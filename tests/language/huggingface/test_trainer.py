@@ -171,6 +171,29 @@ def test_masked_models_accumulate_too(tmp_path, matching):
     assert some[2] == pytest.approx(whole[2], rel=1e-5)
 
 
+class OwnMean(GPT2LMHeadModel):
+    """A model that takes the mean over its own batch, whatever it is told."""
+
+    def forward(self, input_ids, attention_mask=None, labels=None, **_):
+        found = GPT2LMHeadModel.forward(self, input_ids, attention_mask=attention_mask)
+        if labels is not None:
+            found["loss"] = cross_entropy(found.logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten())
+        return found
+
+
+def test_a_model_with_a_loss_of_its_own_has_the_same_lam(tmp_path):
+    rows = [{"input_ids": [5 + (i * j) % 7 for j in range(1, 6)]} for i in range(1, 9)]
+    found = []
+    for size in (8, 1):
+        model = OwnMean(tiny.gpt2().config)
+        model.load_state_dict(tiny.gpt2().state_dict())
+        changes = {"per_device_train_batch_size": size, "gradient_accumulation_steps": 8 // size, "max_steps": 1}
+        made = tiny.trainer(tmp_path, model, dataset=rows, matching="exact", positions=0, **changes)
+        made.train()
+        found.append([history(made, name)[0] for name in ("cross_entropy", "matching")])
+    assert found[0] == pytest.approx(found[1], rel=1e-5)
+
+
 def test_streaming_accumulates_too_where_the_batches_share_no_short_context(tmp_path):
     rows = [{"input_ids": [5 + i] * (3 + i % 2)} for i in range(8)]
     changes = PLAIN | {"learning_rate": 0.1, "max_steps": 1, "lam": 1.0}
@@ -201,6 +224,15 @@ def test_a_checkpoint_without_matching_or_of_another_is_refused(tmp_path):
     (tmp_path / "checkpoint-1" / "matching.safetensors").unlink()
     with pytest.raises(FileNotFoundError, match=r"has no matching\.safetensors: it is no checkpoint of an IMMTrainer"):
         tiny.trainer(tmp_path, matching="sampled", **changes).train(resume_from_checkpoint=True)
+
+
+def test_a_checkpoint_of_running_means_of_other_data_is_refused(tmp_path):
+    changes = {"save_strategy": "steps", "save_steps": 1, "max_steps": 2}
+    tiny.trainer(tmp_path, **changes).train()
+    other = [{"input_ids": row["input_ids"][::-1]} for row in tiny.rows()]
+    made = tiny.trainer(tmp_path, dataset=other, **changes | {"max_steps": 3})
+    with pytest.raises(ValueError, match="holds running means of other training data"):
+        made.train(resume_from_checkpoint=str(tmp_path / "checkpoint-2"))
 
 
 def test_a_checkpoint_of_parameters_only_goes_on_with_a_new_table(tmp_path):
@@ -252,7 +284,7 @@ def test_passes_are_no_larger_than_the_primary_one(tmp_path, width, changes, mos
         model = GPT2LMHeadModel(GPT2Config(**{**tiny.gpt2().config.to_dict(), "n_layer": 4, "n_embd": width}))
         made = tiny.trainer(tmp_path, model, dataset=rows, **(given | more))
         batch = made.matcher.batch(tiny.collator()(rows[: given["per_device_train_batch_size"]]))
-        assert made.matcher._contexts_at_once(model, batch) == more.get("rows_at_once", most)
+        assert made.matcher._contexts_at_once(batch) == more.get("rows_at_once", most)
         found.append(tiny.trained(made))
     torch.testing.assert_close(*found, rtol=1e-4, atol=1e-5)
 
@@ -275,12 +307,22 @@ def test_parameters_that_thaw_are_clipped_apart_too(tmp_path):
     torch.testing.assert_close(*found)
 
 
-def test_a_batch_with_nothing_to_predict_leaves_the_log_in_numbers(tmp_path):
-    rows = [{"input_ids": [5]}] * 4 + tiny.rows(8)
-    made = tiny.trainer(tmp_path, dataset=rows, logging_steps=3, train_sampling_strategy="sequential")
-    made.train()
-    (record,) = [record for record in made.state.log_history if "cross_entropy" in record]
-    assert all(math.isfinite(record[name]) for name in ("loss", "cross_entropy", "matching"))
+@pytest.mark.parametrize("steps", [1, 2])
+def test_a_batch_with_nothing_to_predict_leaves_the_log_in_numbers(tmp_path, steps):
+    """Where it has no cross-entropy, it is taken for the mean of the others."""
+    nothing = [{"input_ids": [2, 5, 6, 3], "labels": [-100] * 4, "attention_mask": [1] * 4}] * 4
+    changes = {"logging_steps": 2, "max_steps": 2, "train_sampling_strategy": "sequential", "learning_rate": 0.0}
+    changes |= {"gradient_accumulation_steps": steps, "positions": 1}
+    few = [{**row, "input_ids": row["input_ids"][:4], "labels": row["labels"][:4]} for row in tiny.masked_rows(4)]
+    few = [{**row, "attention_mask": [1] * 4} for row in few]
+    found = []
+    for rows in ((nothing + few) * steps, few * 2 * steps):
+        made = tiny.masked_trainer(tmp_path, rows, **changes)
+        made.train()
+        (record,) = [record for record in made.state.log_history if "cross_entropy" in record]
+        found.append(record)
+    assert found[0]["cross_entropy"] == pytest.approx(found[1]["cross_entropy"], rel=1e-5)
+    assert math.isfinite(found[0]["matching"])
 
 
 @pytest.mark.parametrize("matching", MATCHINGS)

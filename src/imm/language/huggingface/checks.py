@@ -9,11 +9,25 @@ from imm.targets import Ngram, Target, Weakened
 
 def context_length(target: Target) -> int:
     """m, how many tokens the restricted model's short contexts have."""
-    if isinstance(target, Weakened):
-        return context_length(target.target)
+    target = _unwrapped(target)
     if isinstance(target, Ngram):
         return target.order - 1
     return target.length if isinstance(target, ShortContextModel) else 1
+
+
+def _unwrapped(target: Target) -> Target:
+    return _unwrapped(target.target) if isinstance(target, Weakened) else target
+
+
+def check_lengths(model: Any, longest: int, matching: str) -> None:
+    """Refuses rows that are longer than the model reads: a collator that cuts them comes too late."""
+    lm = language_model(model)
+    most = getattr(lm.config, "max_position_embeddings", None)
+    if most is not None and longest > most:
+        raise ValueError(
+            f"a row of train_dataset has {longest:,} tokens, and {type(lm).__name__} reads {most:,}: {matching}"
+            " matching takes rows as they are there, so cut them before"
+        )
 
 
 def check_words(model: Any, target: Target, tokenizer: Any) -> None:
@@ -21,7 +35,8 @@ def check_words(model: Any, target: Target, tokenizer: Any) -> None:
     lm, kind = language_model(model), type(target).__name__
     if not isinstance(target, Target):
         raise TypeError(f"target must be an imm.targets.Target over the words of {type(lm).__name__}, got {kind}")
-    if isinstance(target, ShortContextModel) and target.model is lm:
+    inner = _unwrapped(target)
+    if isinstance(inner, ShortContextModel) and inner.model is lm:
         raise ValueError(
             f"the target ({kind}) is the {type(lm).__name__} that is trained: give it another one, or a copy of this"
         )
@@ -32,7 +47,7 @@ def check_words(model: Any, target: Target, tokenizer: Any) -> None:
             f" fit it with the model's tokenizer and n_words={n_words}"
         )
     if all(isinstance(word, str) for word in target.classes):
-        if tokenizer is not None:
+        if hasattr(tokenizer, "get_vocab"):
             check_tokens(target, tokenizer)
     elif tuple(target.classes) != tuple(range(n_words)):
         wrong = next(number for number, word in enumerate(target.classes) if word != number)

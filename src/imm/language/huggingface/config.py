@@ -24,7 +24,8 @@ class IMMConfig(TrainingArguments):
             models); 0 for all.
         memory: K, in predictions (streaming).
         lifetime: τ, in batches (streaming).
-        table_mb: how much memory the running means may take (streaming).
+        table_mb: how much memory the running means may take (streaming); 0 for half of what parameters, their gradients
+            and Adam's moments take, at least 64 MB.
         rows_at_once: how many rows of probabilities over the vocabulary are held at once, and how many contexts are run
             together; 0 for 32 of the first, and of the second as many as fit where the batch fits, at most 32. Changes
             memory and speed, not what is computed.
@@ -36,7 +37,7 @@ class IMMConfig(TrainingArguments):
     positions: int = field(default=8, metadata={"help": "Places of each row matched in passes of their own; 0: all."})
     memory: float = field(default=1000.0, metadata={"help": "K, in predictions (streaming)."})
     lifetime: float = field(default=30.0, metadata={"help": "τ, in batches (streaming)."})
-    table_mb: int = field(default=1024, metadata={"help": "Memory of the running means, in MB (streaming)."})
+    table_mb: int = field(default=0, metadata={"help": "MB of the running means (streaming); 0: as fits."})
     rows_at_once: int = field(
         default=0, metadata={"help": "Rows of probabilities, or contexts, held at once; 0: as fits."}
     )
@@ -46,7 +47,7 @@ class IMMConfig(TrainingArguments):
         check_not_negative(self.lam, "lam")
         if self.matching not in MATCHINGS:
             raise ValueError(f"matching must be one of {', '.join(MATCHINGS)}, got {self.matching!r}")
-        for name, least in (("n_contexts", 1), ("positions", 0), ("table_mb", 1), ("rows_at_once", 0)):
+        for name, least in (("n_contexts", 1), ("positions", 0), ("table_mb", 0), ("rows_at_once", 0)):
             check_count(getattr(self, name), name, least)
         for name in ("memory", "lifetime"):
             if getattr(self, name) != math.inf:

@@ -53,7 +53,7 @@ class FineTuning:
     positions: int = 8
     memory: float = 1000.0
     lifetime: float = 30.0
-    table_mb: int = 1024
+    table_mb: int = 0
 
     def __post_init__(self) -> None:
         if self.method not in METHODS:

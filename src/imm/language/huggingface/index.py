@@ -28,6 +28,7 @@ class Index:
     Attributes:
         short: ``[N, m]``, the short context of each place.
         row_length: the mean number of tokens of a row.
+        longest: the largest.
         multiset: an inducer whose contexts are numbers of these places   (Eq. imm-from-dictionary).
     """
 
@@ -48,6 +49,7 @@ class Index:
         self._ids, self._types = torch.cat(ids), torch.cat(types) if types else None
         self._begin = torch.tensor(begin)
         self.row_length = begin[-1] / (len(begin) - 1)
+        self.longest = int(self._begin.diff().max())
         self._place = torch.cat(place)
         self.short = torch.cat(short)
         self.multiset = Multiset(as_keys(self.short))

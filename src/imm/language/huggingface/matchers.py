@@ -27,6 +27,18 @@ KEPT_BY_LAYER, KEPT_OF_SCORES = 34, 3
 """What a usual transformer keeps of a token in a layer, in its width; of a row of scores, in words."""
 
 
+LEAST_TABLE_MB = 64
+
+
+def table_mb(model: nn.Module) -> int:
+    """What running means may take unless told: half of what parameters, their gradients and Adam's moments do.
+
+    So that streaming fits where plain training fits. Less than 64 MB is not worth saving.
+    """
+    trained = sum(p.nbytes * (4 if p.requires_grad else 1) for p in model.parameters())
+    return max(LEAST_TABLE_MB, trained // 2_000_000)
+
+
 @dataclass(frozen=True)
 class Batch:
     """What is matched in a step.
@@ -46,6 +58,7 @@ class Matcher(nn.Module):
     """IMM of a batch; the restricted model's side of a step. What it remembers is its ``state_dict``.
 
     Args:
+        model: with a language-model head; for its size, it is not kept.
         args: the settings.
         target: the restricted model.
         reading: how the model reads.
@@ -56,17 +69,27 @@ class Matcher(nn.Module):
     Attributes:
         apart: whether :meth:`backward_apart` is called after the primary loss's backward, and not :meth:`forward`
             before.
+        contexts: names the short contexts that what it remembers is of; empty if of none.
         generators: of places, and of contexts; the same in each process. Two, so that draws do not depend on how many
             batches an optimizer step has.
     """
 
     apart = False
+    contexts = ""
 
     def __init__(
-        self, args: IMMConfig, target: Target, reading: Reading, dataset: Any, m: int, together: Together
+        self,
+        model: Any,
+        args: IMMConfig,
+        target: Target,
+        reading: Reading,
+        dataset: Any,
+        m: int,
+        together: Together,
     ) -> None:
         super().__init__()
         self.args, self.target, self.reading, self.m, self.together = args, target, reading, m, together
+        self._width, self._layers = (getattr(model.config, name, 1) for name in ("hidden_size", "num_hidden_layers"))
         self.index = Index(dataset, reading, m)
         self.generators = {"places": Generator(), "contexts": Generator()}
         self.reset()
@@ -97,7 +120,7 @@ class Matcher(nn.Module):
         u = torch.rand(sum(sizes), generator=self.generators["places"], dtype=torch.float64)
         return choose(places, self.args.positions, u.split(sizes)[self.together.rank])
 
-    def _contexts_at_once(self, model: Any, batch: Batch) -> int:
+    def _contexts_at_once(self, batch: Batch) -> int:
         """How many contexts are run together: unless told, as many as need the memory that the primary pass needed.
 
         A pass in evaluation mode keeps what every layer gave, also with gradient checkpointing; the primary one then
@@ -105,7 +128,7 @@ class Matcher(nn.Module):
         """
         if self.args.rows_at_once:
             return self.args.rows_at_once
-        width, layers = (getattr(model.config, name, 1) for name in ("hidden_size", "num_hidden_layers"))
+        width, layers = self._width, self._layers
         of_context = self.index.row_length * KEPT_BY_LAYER * layers * width
         of_token = (layers + KEPT_BY_LAYER if self.args.gradient_checkpointing else KEPT_BY_LAYER * layers) * width
         of_scores = KEPT_OF_SCORES * len(self.target.classes)
@@ -120,20 +143,24 @@ class Matcher(nn.Module):
         return log_q
 
 
-class Running(Matcher):
-    """Streaming: with the primary pass's scores if the model is causal, else with a pass for each of some places."""
+class StreamingMatcher(Matcher):
+    """With the primary pass's scores if the model is causal, else with a pass for each of some places."""
 
-    def __init__(
-        self, args: IMMConfig, target: Target, reading: Reading, dataset: Any, m: int, together: Together
-    ) -> None:
-        super().__init__(args, target, reading, dataset, m, together)
+    def __init__(self, model: Any, args: IMMConfig, target: Target, *rest: Any) -> None:
+        super().__init__(model, args, target, *rest)
         self.codes = Codes(self.index)
-        self.table = table(len(target.classes), args.table_mb, args.memory, args.lifetime, len(self.codes))
+        size = args.table_mb or table_mb(model)
+        self.table = table(len(target.classes), size, args.memory, args.lifetime, len(self.codes))
+        self.contexts = self.codes.fingerprint()
 
     def forward(self, model: Any, batch: Batch) -> Tensor:
         """See the base class."""
         if isinstance(self.reading, Causal):
-            assert batch.scores is not None
+            if batch.scores is None:
+                raise ValueError(
+                    f"{type(model).__name__} gives no logits in training, as with a fused loss, and streaming matching"
+                    " needs them: switch that off, or use sampled matching"
+                )
             places, shape = batch.places, batch.rows.ids.shape
             scores = batch.scores.flatten(0, 1)
             at = places.row * shape[1] + places.place - 1
@@ -167,27 +194,27 @@ class Running(Matcher):
             with evaluating(model):
                 return self.reading.hidden(model, batch.rows, row, place)
 
-        some = self._contexts_at_once(model, batch)
+        some = self._contexts_at_once(batch)
         if len(places) <= some:
             return of(places.row, places.place)
         pieces = zip(places.row.split(some), places.place.split(some), strict=True)
         return torch.cat([checkpoint(of, row, place, use_reentrant=False) for row, place in pieces])
 
 
-class Every(Matcher):
-    """Exact: all contexts of the training data."""
+class ExactMatcher(Matcher):
+    """All contexts of the training data."""
 
     def forward(self, model: Any, batch: Batch) -> Tensor:
         """See the base class."""
         places = self._choose(batch.places)
         if len(places) == 0:
             return places.weight.new_zeros(())
-        at_once = self._contexts_at_once(model, batch)
+        at_once = self._contexts_at_once(batch)
         return exact_loss(self._log_q(model), self.index.multiset, places.short, places.weight, self.target, at_once)
 
 
-class Drawn(Matcher):
-    """Sampled: k contexts of the training data for each of some places."""
+class SampledMatcher(Matcher):
+    """k contexts of the training data for each of some places."""
 
     apart = True
 
@@ -197,7 +224,7 @@ class Drawn(Matcher):
         contexts = self._contexts(places.short)
         if len(places) == 0:
             return places.weight.new_zeros(())
-        at_once = self._contexts_at_once(model, batch)
+        at_once = self._contexts_at_once(batch)
         return sampled_backward(self._log_q(model), contexts, places.short, places.weight, self.target, lam, at_once)
 
     def _contexts(self, short: Tensor) -> Contexts:
@@ -211,4 +238,4 @@ class Drawn(Matcher):
         return Contexts(drawn.index.split(sizes)[rank], drawn.weights.split(sizes)[rank])
 
 
-MATCHERS = {"streaming": Running, "exact": Every, "sampled": Drawn}
+MATCHERS = {"streaming": StreamingMatcher, "exact": ExactMatcher, "sampled": SampledMatcher}

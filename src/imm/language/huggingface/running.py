@@ -1,5 +1,7 @@
 """Streaming matching of scores that are there already, some rows at a time."""
 
+import hashlib
+
 import torch
 from torch import Tensor
 
@@ -29,6 +31,10 @@ class Codes:
 
     def __len__(self) -> int:
         return len(self._code)
+
+    def fingerprint(self) -> str:
+        """The same where every code means the same."""
+        return hashlib.sha256(self.short(torch.arange(len(self))).numpy().tobytes()).hexdigest()[:16]
 
     def encode(self, short: Tensor) -> Tensor:
         """``[n, m]`` tokens to ``[n]`` codes; refuses tokens that do not stand before a predicted word of the data."""

@@ -13,7 +13,7 @@ def save_matching(matcher: Matcher, folder: Path) -> None:
     """Writes the state of the matching and of its draws; the file appears whole or not at all."""
     tensors = {f"state.{name}": tensor for name, tensor in matcher.state_dict().items()}
     tensors |= {f"generator.{name}": each.get_state() for name, each in matcher.generators.items()}
-    Checkpoint(tensors, {"matching": matcher.args.matching}).write(folder / FILE)
+    Checkpoint(tensors, {"matching": matcher.args.matching, "contexts": matcher.contexts}).write(folder / FILE)
 
 
 def load_matching(matcher: Matcher, folder: Path) -> None:
@@ -30,6 +30,8 @@ def load_matching(matcher: Matcher, folder: Path) -> None:
         raise ValueError(
             f"{folder} is of {found.record['matching']} matching, and this run's is {matcher.args.matching}"
         )
+    if found.record.get("contexts") != matcher.contexts:
+        raise ValueError(f"{folder / FILE} holds running means of other training data than this run's")
     try:
         matcher.load_state_dict(found.under("state"))
         for name, generator in matcher.generators.items():

@@ -22,8 +22,11 @@ class Together:
         """Of each process's number."""
         if self.size == 1:
             return value
-        each = torch.tensor(value, dtype=torch.float64, device=self._accelerator.device)
-        return float(self._accelerator.reduce(each, "sum"))
+        return float(self.total(torch.tensor(value, dtype=torch.float64, device=self._accelerator.device)))
+
+    def total(self, mine: Tensor) -> Tensor:
+        """The sum of each process's tensor of this shape."""
+        return mine if self.size == 1 else self._accelerator.reduce(mine, "sum")
 
     def gather(self, mine: Tensor) -> list[Tensor]:
         """Each process's rows, ``[its n, ...]``, by rank; one's own are the tensor that was given, with its graph."""
@@ -43,4 +46,4 @@ class Together:
         """Replaces each by the sum over processes."""
         if self.size > 1:
             for gradient in gradients:
-                gradient.copy_(self._accelerator.reduce(gradient, "sum"))
+                gradient.copy_(self.total(gradient))

@@ -10,7 +10,7 @@ from torch import Tensor
 from transformers import Trainer, TrainerCallback
 
 from imm.language.huggingface.apart import Apart
-from imm.language.huggingface.checks import check_words, context_length
+from imm.language.huggingface.checks import check_lengths, check_words, context_length
 from imm.language.huggingface.config import IMMConfig
 from imm.language.huggingface.kinds import check_head, language_model, reading_of
 from imm.language.huggingface.masked import TaskWithMaskedLM
@@ -22,6 +22,9 @@ from imm.targets import Target
 
 NEEDED = ("input_ids", "attention_mask", "token_type_ids")
 """Columns that IMM reads, whether the model does or not."""
+
+TERMS = ("cross_entropy", "task_loss", "masked_loss", "matching")
+"""What may be logged beside the loss; processes add all of them up, in this order, whichever they have."""
 
 
 class IMMTrainer(Trainer):
@@ -50,14 +53,16 @@ class IMMTrainer(Trainer):
             raise TypeError(f"args must be an IMMConfig, got {type(args).__name__}: it has λ and the rest of IMM")
         super().__init__(model, args, *rest, **more)
         check_head(self.model)
-        check_words(self.model, target, self.processing_class)
-        reading, self._together = reading_of(self.model, self.processing_class), Together(self.accelerator)
+        tokenizer = self.processing_class or getattr(self.data_collator, "tokenizer", None)
+        check_words(self.model, target, tokenizer)
+        reading, self._together = reading_of(self.model, tokenizer), Together(self.accelerator)
         self._check_settings(reading)
         if self.train_dataset is None:
             raise ValueError("IMM needs train_dataset: its contexts are what the model is averaged over")
-        kind = MATCHERS[args.matching]
-        m = context_length(target)
-        self.matcher = kind(args, target, reading, self.train_dataset, m, self._together).to(self.args.device)
+        kind, lm, m = MATCHERS[args.matching], language_model(self.model), context_length(target)
+        self.matcher = kind(lm, args, target, reading, self.train_dataset, m, self._together).to(args.device)
+        if self._passes(reading):
+            check_lengths(self.model, self.matcher.index.longest, args.matching)
         self.begin()
         self.add_callback(_Calls(self))
 
@@ -71,7 +76,8 @@ class IMMTrainer(Trainer):
         """Before the first step: the model may be another than in the last training."""
         self._apart = Apart(self.model.parameters(), self._together)
         self._n_places: float | None = None
-        self._terms: dict[str, Tensor] = {}
+        # Of each term its sum, how often it was a number, and how often it should have been.
+        self._terms = torch.zeros(3, len(TERMS), device=self.args.device)
         self._logged_at = self.state.global_step
 
     def _check_settings(self, reading: Reading) -> None:
@@ -79,10 +85,13 @@ class IMMTrainer(Trainer):
             raise ValueError(
                 "label_smoothing_factor takes the labels from the model: TaskWithMaskedLM needs them, use 0"
             )
-        passes = self.args.matching != "streaming" or not isinstance(reading, Causal)
-        if passes and (self.is_deepspeed_enabled or self.is_fsdp_enabled):
+        if self._passes(reading) and (self.is_deepspeed_enabled or self.is_fsdp_enabled):
             name = f"{self.args.matching} matching of {type(language_model(self.model)).__name__}"
             raise ValueError(f"{name} needs whole parameters: DeepSpeed and FSDP share them out")
+
+    def _passes(self, reading: Reading) -> bool:
+        """Whether matching has passes of its own."""
+        return self.args.matching != "streaming" or not isinstance(reading, Causal)
 
     def get_batch_samples(self, epoch_iterator: Iterator[Any], num_batches: int, device: torch.device) -> Any:
         """All batches of an optimizer step; what IMM is a mean over is known here only."""
@@ -118,7 +127,7 @@ class IMMTrainer(Trainer):
         for name, term in (terms or {"cross_entropy": loss}).items():
             self._note(name, term / (steps * counted))
         if not self.matcher.apart:
-            batch = Batch(batch.rows, batch.places, outputs["logits"])
+            batch = Batch(batch.rows, batch.places, outputs.get("logits"))
             with self.accelerator.autocast():
                 total = self.matcher(language_model(self.model), batch)
             matching = total * (self._together.size / self._places(batch))
@@ -139,16 +148,20 @@ class IMMTrainer(Trainer):
         if "loss" in logs:
             steps = max(1, self.state.global_step - self._logged_at)
             self._logged_at = self.state.global_step
-            for name, total in self._terms.items():
-                logs[name] = float(self.accelerator.reduce(total, "mean")) / steps
-            self._terms = {}
+            for name, (total, known, asked) in zip(TERMS, self._together.total(self._terms).T.tolist(), strict=True):
+                if known:
+                    logs[name] = total * (asked / known) / (self._together.size * steps)
+            self._terms.zero_()
         super().log(logs, *rest, **more)
 
     def _note(self, name: str, value: Tensor) -> None:
-        if self.args.logging_nan_inf_filter and not bool(value.isfinite()):
-            return  # as of the loss itself: that of a batch with nothing to predict is no number
-        before = self._terms.get(name)
-        self._terms[name] = value.detach().clone() if before is None else before + value.detach()
+        """What is no number, as of a batch with nothing to predict, is taken for the mean of the others.
+
+        So does the trainer with the loss itself.
+        """
+        value = value.detach().to(self._terms)
+        known = value.isfinite() | (not self.args.logging_nan_inf_filter)
+        self._terms[:, TERMS.index(name)] += torch.stack([value.where(known, 0), known, torch.ones_like(value)])
 
     def _places(self, batch: Batch) -> float:
         """How many places the mean is over."""
@@ -173,9 +186,12 @@ class IMMTrainer(Trainer):
         ours = self.label_smoother is not None or self.compute_loss_func is not None
         if num_items_in_batch is None or ours or not self.model_accepts_loss_kwargs:
             return 1
-        every = [vars(kind)["forward"] for kind in type(self.model).__mro__ if "forward" in vars(kind)]
-        if any("loss_function" in inspect.unwrap(each).__code__.co_names for each in every):
-            return 1  # transformers' own, which counts them
+        for kind in type(self.model).__mro__:
+            names = inspect.unwrap(vars(kind)["forward"]).__code__.co_names if "forward" in vars(kind) else ("super",)
+            if "loss_function" in names:
+                return 1  # transformers' own, which counts them
+            if "super" not in names:
+                break
         steps = int(getattr(self, "current_gradient_accumulation_steps", 1))
         return steps * (self._together.size if self.args.average_tokens_across_devices else 1)
 

@@ -204,7 +204,10 @@ def test_a_part_of_the_rows_is_read_only_where_the_whole_is_not(tmp_path, monkey
 def test_other_weights_and_other_numbers_of_rows():
     own = bert_glue.STUDY.settings
     given = bert_glue.STUDY.with_options(model="bert-base-uncased", rows=50)
-    assert (given["model"], given["words_weight"]) == ("bert-base-uncased", 1.0)
+    changed = {name for name in given if given[name] != own[name]}
+    assert changed == {"model", "words_weight", "positions", "length", "learning_rate", "rows"}
+    assert bert_glue.STUDY.with_options(quick=True, model="bert-base-uncased")["length"] == 32
+    assert bert_glue.STUDY.with_options(model=bert_glue.MINILM) == own
     assert given["rows"] == dict.fromkeys(own["rows"], 50)
     with pytest.raises(ValueError, match="rows must be 1 or more, got 0"):
         bert_glue.STUDY.with_options(rows=0)

@@ -2,8 +2,7 @@
 
 * ``step``: a training step of a two-layer LSTM, 20 x 35 tokens, 10,000 words, over the same step without IMM. Methods
   take turns in rounds of j steps; a figure is the median over rounds. Sampled matches 32 of a batch's 700 positions.
-  Serialized has a refresh a step on top: one
-  pass over the text an epoch, which is one window a step.
+  Serialized has a refresh a step on top: one pass over the text an epoch, which is one window a step.
 * ``peak``: the highest memory of a process that makes some steps, in MB, and what it has more than one without IMM.
 * the figures of :mod:`benchmarks.ngram`.
 

@@ -47,6 +47,15 @@ def test_an_arpa_file_is_evaluated_as_the_model_that_it_was_written_from(text, t
     assert theirs == pytest.approx(mine, rel=1e-6)
 
 
+@pytest.mark.parametrize(("ours", "theirs"), [("<unk>", "<UNK>"), ("<eos>", "</s>")])
+def test_an_arpa_file_with_other_names_is_evaluated_too(text, tmp_path, ours, theirs):
+    run("fit", "--text", text, "--out", tmp_path / "m")
+    run("export", tmp_path / "m", "--arpa", tmp_path / "m.arpa")
+    (tmp_path / "m.arpa").write_text((tmp_path / "m.arpa").read_text().replace(ours, theirs))
+    mine, other = (json.loads(run("eval", each, "--text", text, "--json").stdout) for each in _pair(tmp_path))
+    assert other == pytest.approx(mine, rel=1e-6)
+
+
 def test_export_says_that_kenlm_wants_sentences(text, tmp_path):
     run("fit", "--text", text, "--out", tmp_path / "m")
     printed = run("export", tmp_path / "m", "--arpa", tmp_path / "m.arpa")

@@ -551,7 +551,23 @@ class TestSecondPass:
         for name, gradient in plain.items():
             assert torch.equal(found[name], gradient * (2 if name == "embedding.weight" else 1)), name
 
-    def test_but_not_that_of_the_matching(self, tmp_path, plain, both):
+    def test_but_not_that_of_the_bigram_in_the_same_pass(self, tmp_path, plain):
+        both = self.gradients(tmp_path, "both", method="reverse-kd", clip=1e9)
+        found = self.gradients(tmp_path, "run", embedding_factor=2.0, method="reverse-kd", clip=1e9)
+        assert not torch.allclose(both["embedding.weight"], plain["embedding.weight"])
+        for name, gradient in both.items():
+            expected = gradient + (plain[name] if name == "embedding.weight" else 0)
+            torch.testing.assert_close(found[name], expected, rtol=1e-4, atol=1e-5, msg=name)
+
+    def test_which_can_be_left_unclipped(self, tmp_path, plain):
+        both = self.gradients(tmp_path, "both", method="reverse-kd", clip=1e9)
+        clip = 0.1 * self.norm(plain)
+        found = self.gradients(tmp_path, "run", clip_apart=False, method="reverse-kd", clip=clip)
+        for name, gradient in both.items():
+            expected = gradient - plain[name] + 0.1 * plain[name]
+            torch.testing.assert_close(found[name], expected, rtol=1e-3, atol=1e-5, msg=name)
+
+    def test_nor_that_of_a_second_pass(self, tmp_path, plain, both):
         found = self.gradients(tmp_path, "run", embedding_factor=2.0, method="imm-sampled", clip=1e9)
         expected = both["embedding.weight"] + plain["embedding.weight"]
         torch.testing.assert_close(found["embedding.weight"], expected)

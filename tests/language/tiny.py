@@ -39,7 +39,7 @@ def texts(n: int = 61, seed: int = 0, n_test: int | None = 17) -> Texts:
 
 
 def settings(**changes: object) -> Settings:
-    """Twenty-four steps of four words in three columns, five an epoch, of a model with a few hundred parameters."""
+    """Twenty-five steps of four words in three columns, five an epoch, of a model with a few hundred parameters."""
     small = {"width": 8, "heads": 2, "layers": 2, "batch_size": 3, "unroll": 4, "epochs": 5, "dropout": 0.3}
     # λ is not 1, the default: a factor that is forgotten must show
     steered = {"optimizer": "adamw", "learning_rate": 0.05, "decay_after": 0, "table_mb": 1, "lam": 0.2}

@@ -44,6 +44,16 @@ def test_a_hundred_steps_are_the_references(seed, dtype, memory, lifetime, weigh
         assert matching.count[x].item() == pytest.approx(twin.count[x], rel=1e-4)
 
 
+def test_a_large_batch_is_matched_row_by_row(generator):
+    """Targets are taken some rows at a time: each row must have its own."""
+    log_q = random_probabilities(70, 4, generator=generator).log().requires_grad_()
+    short, target = torch.randint(3, (70,), generator=generator), random_probabilities(70, 4, generator=generator)
+    Streaming(3, 4, 0.0)(log_q, short, target).backward()
+    factor, _ = reference.Streaming(0.0, math.inf).step(log_q.detach().exp().tolist(), short.tolist(), None)
+    expected = -target * torch.tensor(factor, dtype=torch.float64) / 70
+    torch.testing.assert_close(log_q.grad, expected, rtol=1e-4, atol=1e-6)
+
+
 def test_with_infinite_memory_and_a_frozen_model_it_is_exact(seed):
     """After one pass in batches Q̂ is the induced model; a second, full-batch pass has the exact gradient."""
     problem = Problem(seed)

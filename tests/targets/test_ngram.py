@@ -268,6 +268,18 @@ def test_both_ways_to_sort_count_alike(monkeypatch):
 
 
 @each_convention
+def test_smoothing_in_pieces_is_smoothing_at_once(monkeypatch, convention, bos):
+    """A word whose followers are in two pieces has what is taken from both."""
+    at_once = Ngram.fit(text(0, 300), 7, 3, convention, eos=EOS, bos=bos)
+    monkeypatch.setattr("imm.targets.ngram.smoothing.PIECE", 3)
+    in_pieces = Ngram.fit(text(0, 300), 7, 3, convention, eos=EOS, bos=bos)
+    for one, other in zip(at_once.trie.missing, in_pieces.trie.missing, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6)
+    for one, other in zip(at_once.trie.levels, in_pieces.trie.levels, strict=True):
+        np.testing.assert_allclose(one.values, other.values, rtol=1e-6)
+
+
+@each_convention
 def test_an_order_larger_than_the_text_is_no_error(convention, bos):
     tokens = [2, 3, 0]
     model = Ngram.fit(tokens, 4, 5, convention, eos=EOS, bos=bos)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from imm.language.corpus import UNK, Tokens, Vocabulary, check_level, encode, special, words_of
+from imm.language.corpus import BOS, EOS, UNK, Tokens, Vocabulary, check_level, encode, special, words_of
 from imm.language.text import Progress
 from imm.targets.ngram import Counter, Evaluation, Ngram, check_zero_counts, evaluate
 from imm.validation import check_count
@@ -105,8 +105,12 @@ def perplexity(model: Ngram, path: Path | str, progress: Progress | None = None,
 
     Words that are not in the vocabulary are predicted as ``<unk>``, and are counted in the perplexity.
     """
-    words = [str(word) for word in model.classes]
-    vocabulary = Vocabulary(words, "stream" if model.about.bos is None else "sentence", level)
+    words, about = [str(word) for word in model.classes], model.about
+    convention = "stream" if about.bos is None else "sentence"
+    for number, name in ((about.unk, UNK), (about.eos, EOS[convention]), (about.bos, BOS)):
+        if number is not None:  # an ARPA file may call it otherwise
+            words[number] = name
+    vocabulary = Vocabulary(words, convention, level)
     unknown = 0
 
     def pieces() -> Iterator[Tokens]:

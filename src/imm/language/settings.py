@@ -84,9 +84,11 @@ class Settings:
         table_mb: the most memory that a table of induced models may take (serialized, streaming), or the states of all
             windows (exact, sampled).
         start_below: IMM and reverse KD begin when the validation perplexity is below; 0 for at once.
-        clip_apart: whether the gradient of sampled IMM is clipped too, apart from the other.
-        match_embedding: whether sampled IMM's gradient reaches the embedding.
-        embedding_factor: the embedding's gradient of the cross-entropy is multiplied by it while IMM is on.
+        clip_apart: whether IMM's gradient is clipped too: that of a second pass apart, any other with the
+            cross-entropy's. Otherwise only the cross-entropy's is.
+        match_embedding: whether the gradient of a second pass reaches the embedding (sampled, exact).
+        embedding_factor: the embedding's gradient of the cross-entropy is multiplied by it while IMM is on; IMM's is
+            then clipped apart, whatever pass it is of.
         restart_rate: the learning rate from when IMM begins (SGD); 0 to leave it.
         seed: of initial parameters, dropout, noise and draws.
     """

@@ -147,23 +147,41 @@ class Run:
         self._check(nll_loss(log_q.detach(), step.batch.labels).item())  # or the method would refuse it in its words
         loss: Loss = self.method(log_q, step)
         self._optimizer.zero_grad()
-        (loss.total * self.windows.unroll).backward()
-        norm = clip_grad_norm_(self._parameters, settings.clip)
+        norm = self._first_pass(loss)
         cross_entropy = loss.parts["cross_entropy"].item()
         self._check(cross_entropy, loss=loss.total.item(), gradient_norm=norm.item())
         parts = dict(loss.parts)
-        if at.active:
-            embedding = self.model.embedding.weight
-            if settings.embedding_factor != 1 and embedding.grad is not None:
-                embedding.grad *= settings.embedding_factor
-            if self.method.apart:
-                parts["matching"] = self._second_pass(step)
-                self._check(cross_entropy, gradient_norm=clip_grad_norm_(self._parameters, math.inf).item())
+        if self.method.apart:
+            parts["matching"] = self._second_pass(step)
+            self._check(cross_entropy, gradient_norm=clip_grad_norm_(self._parameters, math.inf).item())
         self._optimizer.step()
         self._state = after
         at.loss, at.count = at.loss + cross_entropy, at.count + 1
         at.step, at.window = at.step + 1, at.window + 1
         return parts
+
+    def _first_pass(self, loss: Loss) -> Tensor:
+        """The gradient of the primary pass; gives its norm before it was clipped.
+
+        Where settings treat the labels' gradient otherwise than the restricted model's, as the published code does,
+        each has its own way back through the model.
+        """
+        settings, unroll = self.settings, self.windows.unroll
+        matched = loss.matched if settings.embedding_factor != 1 or not settings.clip_apart else None
+        ((loss.total if matched is None else loss.primary) * unroll).backward(retain_graph=matched is not None)
+        norm = clip_grad_norm_(self._parameters, settings.clip)
+        embedding = self.model.embedding.weight
+        if self.position.active and settings.embedding_factor != 1 and embedding.grad is not None:
+            embedding.grad *= settings.embedding_factor
+        if matched is not None:
+            with clipped_apart(self._parameters, self._clip_of_matching):
+                (matched * unroll).backward()
+            norm = clip_grad_norm_(self._parameters, math.inf)
+        return norm
+
+    @property
+    def _clip_of_matching(self) -> float:
+        return self.settings.clip if self.settings.clip_apart else math.inf
 
     def _second_pass(self, step: Step) -> Tensor:
         """In evaluation mode; the primary state is not touched (Section experiments, LSTM)."""
@@ -171,7 +189,7 @@ class Run:
         self.model.eval()
         embedding.requires_grad_(self.settings.match_embedding)
         try:
-            with clipped_apart(self._parameters, self.settings.clip if self.settings.clip_apart else math.inf):
+            with clipped_apart(self._parameters, self._clip_of_matching):
                 return self.method.backward_apart(step, self.windows.unroll)
         finally:
             embedding.requires_grad_(True)

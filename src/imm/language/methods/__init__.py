@@ -1,53 +1,8 @@
 """Training methods, by name."""
 
-from torch import Generator
-
 from imm.language.methods.base import Loss, Method, Step
+from imm.language.methods.choosing import check_counts, method_for
 from imm.language.methods.contexts import states_mb
-from imm.language.methods.noising import Noising, kneser_ney_noise, unigram_noise
-from imm.language.methods.sampled import Exact, Sampled
-from imm.language.methods.serialized import Serialized
-from imm.language.methods.soft import ReverseKD, Softened, Streaming
 from imm.language.methods.table import describe_table
-from imm.language.model import LanguageModel
-from imm.language.settings import Settings
-from imm.language.texts import Texts
-from imm.language.windows import Windows
 
 __all__ = ["Loss", "Method", "Step", "check_counts", "describe_table", "method_for", "states_mb"]
-
-
-def method_for(
-    settings: Settings, texts: Texts, windows: Windows, model: LanguageModel, generator: Generator
-) -> Method:
-    """The method that the settings name, ready for the first step."""
-    check_counts(settings, texts)
-    bigram, counts = texts.bigram, texts.counts
-    match settings.method:
-        case "none" | "interpolation":  # which mixes when predicting only
-            return Method()
-        case "kn-noising" if counts is not None:
-            return Noising(kneser_ney_noise(bigram, counts, settings.gamma), "both", generator)
-        case "unigram-noising" if counts is not None:
-            return Noising(unigram_noise(counts, settings.gamma), "context", generator)
-        case "soft-noising":
-            return Softened(bigram, settings.gamma)
-        case "label-smoothing":
-            return Softened(None, settings.gamma)
-        case "reverse-kd":
-            return ReverseKD(bigram)
-        case "imm-exact":
-            return Exact(bigram, windows, model, settings, generator)
-        case "imm-sampled":
-            return Sampled(bigram, windows, model, settings, generator)
-        case "imm-serialized":
-            return Serialized(bigram, windows, model, settings)
-        case "imm-streaming":
-            return Streaming(bigram, settings)
-    raise ValueError(f"there is no method {settings.method!r}")
-
-
-def check_counts(settings: Settings, texts: Texts) -> None:
-    """Refuses noising by frequency where only the bigram is there."""
-    if settings.method in ("kn-noising", "unigram-noising") and texts.counts is None:
-        raise ValueError(f"{settings.method} needs the counts of words: give the bigram's text instead of the bigram")

@@ -33,22 +33,29 @@ class Step:
 
 @dataclass(frozen=True)
 class Loss:
-    """What is differentiated, and its parts for the log.
+    """What is differentiated with the primary pass, and its parts for the log.
 
     Attributes:
-        total: a mean over positions.
+        primary: what the labels ask for, a mean over positions.
         parts: each loss term without its factor, as it is called in the log.
+        matched: λ times what the restricted model asks for, a mean too; None if it asks nothing here.
     """
 
-    total: Tensor
+    primary: Tensor
     parts: dict[str, Tensor] = field(default_factory=dict)
+    matched: Tensor | None = None
+
+    @property
+    def total(self) -> Tensor:
+        """Both together."""
+        return self.primary if self.matched is None else self.primary + self.matched
 
 
 class Method(nn.Module):
     """A way to train; this one is plain cross-entropy. What it remembers is its ``state_dict``.
 
     A step calls :meth:`prepare`, the model on what that gave, :meth:`forward` on the log-probabilities, and, once the
-    total was differentiated, :meth:`backward_apart` if ``apart`` says so.
+    loss was differentiated, :meth:`backward_apart` if ``apart`` says so.
 
     Attributes:
         apart: whether the prepared step has a second pass, with a gradient of its own.
@@ -99,4 +106,4 @@ class Matched(Method):
         if not step.active:
             return plain
         matching = self.match(log_q, step)
-        return Loss(plain.total + step.lam * matching, plain.parts | {"matching": matching.detach()})
+        return Loss(plain.primary, plain.parts | {"matching": matching.detach()}, step.lam * matching)

@@ -59,7 +59,7 @@ class Sampled(ReverseKD):
         """Plain if there is a second pass, else reverse KD."""
         found = super().forward(log_q, replace(step, active=step.active and not self.apart))
         parts = {"reverse_kd" if name == "matching" else name: part for name, part in found.parts.items()}
-        return Loss(found.total, parts)
+        return Loss(found.primary, parts, found.matched)
 
     def short(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
         """The short contexts of this step, and their weights."""

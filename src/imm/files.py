@@ -28,6 +28,7 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
 def remove_leftovers(path: Path) -> None:
     """Removes what a killed process left while it was writing ``path``."""
+    path = path.resolve()
     name = re.compile(rf"\.{re.escape(path.name)}\.\w+{re.escape(UNFINISHED)}")  # as tempfile made it
     for left in path.parent.iterdir() if path.parent.is_dir() else ():
         if name.fullmatch(left.name):
@@ -43,9 +44,15 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
 
 @contextmanager
 def whole_path(path: Path) -> Iterator[Path]:
-    """The same for what others write: where to write the file, which is at ``path`` when the block ends."""
+    """The same for what others write: where to write the file, which is at ``path`` when the block ends.
+
+    What a link points to is replaced, not the link. A pipe or a device is refused: it would be gone.
+    """
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; name a file")
+    if path.exists() and not path.is_file():
+        raise FileExistsError(f"{path} is a pipe or a device, which no file can take the place of; name a file")
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     # A folder of its own: safetensors writes under yet another name first, which a killed process leaves too.
     with _beside(path) as folder:
@@ -63,11 +70,12 @@ def whole_folder(path: Path, replaces: str) -> Iterator[Path]:
     """A folder to fill, which is at ``path`` when the block ends, not before.
 
     Args:
-        path: where it goes. A folder that is there is replaced if it is empty or holds a file called ``replaces``;
-            any other is refused: it may be somebody's work.
+        path: where it goes, or a link to that. A folder that is there is replaced if it is empty or holds a file
+            called ``replaces``; any other is refused: it may be somebody's work.
         replaces: the name of a file that tells a folder of this kind.
     """
     check_replaceable(path, replaces)
+    path = path.resolve()
     path.parent.mkdir(parents=True, exist_ok=True)
     with _beside(path) as beside:
         new, old = beside / "new", beside / "old"

@@ -49,7 +49,7 @@ def test_the_short_command(tmp_path):
     printed = run(*BASE, "--ngram-text", "big.txt", "--method", "streaming")
     assert "vocabulary: 12 words\n" in printed.stderr
     assert "train: 168 tokens, 0 unknown\nvalid: 33 tokens, 3 unknown\n" in printed.stderr
-    assert "bigram: counted on 259 tokens" in printed.stderr
+    assert "bigram: counted on 259 tokens\nToo few counts of counts for order 2: the discounts there" in printed.stderr
     assert "table of induced bigrams: 12 of 12 short contexts, float32, 0 MB\n" in printed.stderr
     assert "epoch 2 of 2, train" in printed.stderr
     assert "lstm, imm-streaming" in printed.stdout
@@ -285,7 +285,7 @@ FILES = {
         ("empty.txt", "empty.txt is empty"),
         ("blank.txt", "blank.txt has no words, only 3 empty lines"),
         ("latin1.txt", "latin1.txt: byte 2 (0xf6) is not UTF-8"),
-        ("utf16.txt", "utf16.txt: byte 3 is zero"),
+        ("utf16.txt", "utf16.txt: byte 3 is zero, so this is no UTF-8 text, perhaps UTF-16; convert it first"),
         ("binary.txt", "binary.txt: byte 3 is zero"),
         ("eos.txt", "eos.txt: line 2 has the word <eos>"),
     ],
@@ -402,7 +402,7 @@ def test_too_little_memory_is_the_last_line(monkeypatch, capsys):
 
 
 def test_bad_evaluations_are_one_line(monkeypatch, capsys, tmp_path):
-    assert "nowhere holds no language model" in refused(monkeypatch, capsys, "eval", "nowhere", "--text", "b.txt")
+    assert "nowhere does not exist" in refused(monkeypatch, capsys, "eval", "nowhere", "--text", "b.txt")
     run(*BASE)
     (tmp_path / "unknown.txt").write_bytes(FILES["unknown.txt"])
     for text, message in {

@@ -41,7 +41,7 @@ class TestBlocks:
             (b"the cat\nsat on the gr\xf6\xdfe\n", r"text.txt: byte 21 \(0xf6\) is not UTF-8"),
             (b"\xef\xbb\xbfthe gr\xf6\xdfe\n", r"text.txt: byte 9 \(0xf6\) is not UTF-8"),
             ("a b".encode("utf-16"), r"text.txt: byte . (is zero|\(0xff\) is not UTF-8)"),
-            (b"the cat sat\nP\0Q", r"text.txt: byte 13 is zero: this is not a UTF-8 text file"),
+            (b"the cat sat\nP\0Q", r"text.txt: byte 13 is zero, so this is no UTF-8 text"),
         ],
     )
     def test_what_is_no_text_is_refused_with_its_place(self, content, message, size, tmp_path):

@@ -80,6 +80,10 @@ class TestInterpolation:
         assert 0 < found < 1
         assert value(found) < min(value(0.0), value(1.0))
 
+    def test_beside_a_model_that_knows_nothing_the_bigram_is_alone(self):
+        texts = tiny.texts()
+        assert best_ratio(torch.full((len(texts.valid) - 1,), -99.0), texts.valid, texts.bigram) == 1
+
     def test_a_model_that_knows_needs_no_bigram(self):
         texts = tiny.texts()
         assert best_ratio(torch.zeros(len(texts.valid) - 1), texts.valid, texts.bigram) == 0

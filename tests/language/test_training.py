@@ -142,6 +142,12 @@ class TestResult:
         found = perplexity(log_likelihoods(model, tiny.texts(30).test, settings.unroll))
         assert found == pytest.approx(result["test_perplexity"])
 
+    def test_a_finished_run_that_lost_its_model_says_so(self, tmp_path):
+        run(tmp_path / "run", epochs=1).train()
+        (tmp_path / "run" / "model" / "model.safetensors").unlink()
+        with pytest.raises(FileNotFoundError, match="run has lost its model; remove it, and the same command trains"):
+            run(tmp_path / "run", epochs=1).train()
+
     def test_progress_is_told(self, tmp_path):
         told = []
         run(tmp_path / "run", epochs=2).train(lambda *now: told.append(now))

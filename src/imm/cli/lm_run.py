@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from imm.cli.ngram import fallback_note
+
 if TYPE_CHECKING:
     from imm.language import Settings, Texts
 
@@ -27,6 +29,7 @@ def describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
     if texts.counts is not None:
         figures["ngram_tokens"] = int(texts.counts.sum())
         notes.append(f"bigram: counted on {figures['ngram_tokens']:,} tokens")
+        notes += [note] if (note := fallback_note(texts.bigram)) else []
     else:
         unknown = "" if texts.bigram.trie.base[texts.vocabulary.unk] else "; it gives unknown words no probability"
         notes.append(f"bigram: {len(texts.bigram.trie.levels[0].keys):,} pairs of words, as given{unknown}")

@@ -1,11 +1,14 @@
 """``imm ngram``: count and smooth n-grams, perplexity, ARPA files."""
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from imm.cli.figures import show
+
+if TYPE_CHECKING:
+    from imm.targets import Ngram
 
 app = typer.Typer(no_args_is_help=True, help="Count and smooth n-grams, measure perplexity, write ARPA files.")
 
@@ -78,18 +81,25 @@ def fit(
             )
     save(model, out)
     sizes = [len(model.classes), *(len(level.keys) for level in model.trie.levels)]
-    fallback = model.about.fallback_orders
     figures: dict[str, Any] = {"vocabulary": sizes[0]}
     for n, (size, discounts) in enumerate(zip(sizes, model.about.discounts, strict=True), 1):
         figures[f"ngrams_{n}"] = size
         if discounts is not None:
             figures |= {f"d{j}_{n}": amount for j, amount in enumerate(discounts.amounts, 1)}
     show(figures, as_json)
-    if fallback:
-        orders = ", ".join([*map(str, fallback[:5]), *(["…"] if len(fallback) > 5 else [])])
-        typer.echo(f"Too few counts of counts for order {orders}: the discounts there are 0.5, 1, 1.5", err=True)
+    if note := fallback_note(model):
+        typer.echo(note, err=True)
     if not as_json:
         typer.echo(f"Written to {out}")
+
+
+def fallback_note(model: "Ngram") -> str:
+    """Says which discounts were not estimated, if any."""
+    orders = model.about.fallback_orders
+    if not orders:
+        return ""
+    some = ", ".join([*map(str, orders[:5]), *(["…"] if len(orders) > 5 else [])])
+    return f"Too few counts of counts for order {some}: the discounts there are 0.5, 1, 1.5"
 
 
 @app.command(name="eval")

@@ -65,7 +65,7 @@ def interpolated(log_likelihood: Tensor, tokens: Tensor, bigram: Ngram, ratio: f
 
 def best_ratio(log_likelihood: Tensor, tokens: Tensor, bigram: Ngram) -> float:
     """The bigram's share that predicts these words best, in steps of 0.05."""
-    ratios = [step / 20 for step in range(20)]
+    ratios = [step / 20 for step in range(21)]
     return min(ratios, key=lambda ratio: perplexity(interpolated(log_likelihood, tokens, bigram, ratio)))
 
 

@@ -88,7 +88,8 @@ def load_model(folder: Path | str) -> tuple[LanguageModel, Vocabulary, Settings]
     folder = Path(folder)
     path = folder / "model.json"
     if not path.exists():
-        raise FileNotFoundError(f"{folder} holds no language model: there is no model.json")
+        wrong = "holds no language model: there is no model.json" if folder.exists() else "does not exist"
+        raise FileNotFoundError(f"{folder} {wrong}")
     try:
         about = json.loads(path.read_text(encoding="utf-8"))
         settings = Settings.from_json(about["settings"])

@@ -60,7 +60,9 @@ def words_in(path: Path) -> list[str]:
 
 def _check(block: bytes, path: Path, begin: int) -> None:
     if b"\0" in block:
-        raise ValueError(f"{path}: byte {begin + block.index(0)} is zero: this is not a UTF-8 text file")
+        raise ValueError(
+            f"{path}: byte {begin + block.index(0)} is zero, so this is no UTF-8 text, perhaps UTF-16; convert it first"
+        )
     try:
         block.decode()
     except UnicodeDecodeError as error:

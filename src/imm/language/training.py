@@ -253,6 +253,8 @@ class Run:
         path = self.folder / "result.json"
         names = ["epochs", "best_epoch", *(f"{name}_perplexity" for name in texts.judged)]
         finished = _figures(path, [*names, "ratio"] if settings.method == "interpolation" else names)
+        if not (self.folder / "model" / "model.safetensors").exists():
+            raise FileNotFoundError(f"{self.folder} has lost its model; remove it, and the same command trains again")
         if finished is not None:
             return finished
         self.model.load_state_dict(load_parameters(self.folder / "model", settings))

@@ -18,7 +18,7 @@ from typing import IO
 import numpy as np
 from numpy.typing import NDArray
 
-from imm.files import whole_file
+from imm.files import remove_leftovers, whole_file
 from imm.targets.ngram.keys import Ints
 from imm.targets.ngram.model import About, Ngram
 from imm.targets.ngram.trie import Floats, Level, Trie, word_bits
@@ -45,6 +45,7 @@ def write_arpa(model: Ngram, path: Path | str) -> None:
             for piece in _lines(trie, order, words):
                 file.write(piece.encode())
         file.write(b"\n\\end\\\n")
+    remove_leftovers(path)
 
 
 def _without(trie: Trie, start: int) -> Trie:

@@ -22,6 +22,7 @@ from imm.experiments import (
     lstm_perplexity,
     lstm_strength,
     lstm_variants,
+    lstm_width,
     tabular_rivals,
 )
 from imm.experiments.runner import reproduce
@@ -42,6 +43,7 @@ STUDIES = (
     lstm_variants.STUDY,
     lstm_data.STUDY,
     lstm_epochs.STUDY,
+    lstm_width.STUDY,
     bert_glue.STUDY,
     lm_low_data.STUDY,
     grid_heatmap.STUDY,

@@ -164,6 +164,12 @@ def check_writable(path: Path) -> None:
         raise OSError(f"{path} cannot be written, {near} takes no file: {error.strerror}; name another place") from None
 
 
+def check_file(path: Path) -> None:
+    """Refuses a folder where a file is to be read; what reads safetensors would not name it."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder, and a file should be there")
+
+
 def first_line(error: Exception) -> str:
     """Of what a library says of a file, for a message of one line."""
     return str(error).strip().partition("\n")[0]

@@ -85,7 +85,7 @@ def check_weights(weights: Tensor, name: str) -> None:
 
 def check_count(value: int, name: str, least: int = 1) -> int:
     """Refuses what is not a whole number of at least ``least``."""
-    if isinstance(value, bool) or not least <= value < math.inf or int(value) != value:
+    if isinstance(value, bool | str) or not least <= value < math.inf or int(value) != value:
         raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)
 

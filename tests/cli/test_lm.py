@@ -425,6 +425,10 @@ def test_bad_evaluations_are_one_line(monkeypatch, capsys, tmp_path):
     (tmp_path / "begun").mkdir()
     (tmp_path / "begun" / "settings.json").touch()
     assert "begun holds a run that has no model yet" in refused(monkeypatch, capsys, "eval", "begun", "--text", "b.txt")
+    (tmp_path / "begun" / "result.json").touch()
+    assert "begun holds a run that has lost its model" in refused(
+        monkeypatch, capsys, "eval", "begun", "--text", "b.txt"
+    )
 
 
 def test_tensorboard(tmp_path, monkeypatch, capsys):

@@ -8,11 +8,14 @@ from pathlib import Path
 import pytest
 
 pytest.importorskip("transformers")
+from safetensors.torch import load_file, save_file
 from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
 from imm.cli.app import app, main
 from imm.language.huggingface import IMMTrainer, load_model
+from imm.language.huggingface.fine_tuning import METHODS, METHODS_OF, FineTuning, fine_tune
+from imm.language.settings import without_effect
 from tests.language.huggingface import tiny
 from tests.language.huggingface.conftest import _little_to_collect  # noqa: F401
 
@@ -134,6 +137,53 @@ def test_weights_that_are_cut_are_named(monkeypatch, capsys):
 def test_a_causal_model_may_have_a_mask_token_and_its_longest_rows_are_read():
     tiny.tokenizer(True).save_pretrained("model")
     assert json.loads(run("--epochs", "1", "--unroll", "15").stdout)["valid_perplexity"] > 1
+
+
+def test_other_weights_under_the_same_name_are_refused(monkeypatch, capsys):
+    run("--epochs", "1")
+    tiny.gpt2(seed=1).save_pretrained("model")
+    capsys.readouterr()
+    told = refused(monkeypatch, capsys, "--model", "model", "--out", "run", *FEW, "--epochs", "1")
+    assert "run holds a run with other settings or texts (weights is " in told
+
+
+def test_weights_that_are_not_there_are_not_made_up(monkeypatch, capsys):
+    path = Path("model/model.safetensors")
+    whole = load_file(path)
+    lacking = {name: each for name, each in whole.items() if not name.startswith("transformer.h.0.mlp.")}
+    save_file(lacking, path, {"format": "pt"})
+    told = refused(monkeypatch, capsys, "--model", "model", "--unroll", "8")
+    assert "model is not a whole GPT2LMHeadModel: its weights lack transformer.h.0.mlp.c_fc.bias and 3 more" in told
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        ("config.json", {"vocab_size": 30}, r"transformer.wte.weight is (20, 8), and (30, 8) by its config.json"),
+        ("config.json", {"n_embd": "x"}, "model holds no "),
+        ("config.json", None, "model holds no "),
+        ("tokenizer.json", {"model": 3}, "model holds no tokenizer that can be read"),
+        ("tokenizer_config.json", None, "model holds no tokenizer that can be read"),
+    ],
+)
+def test_damaged_folders_are_one_line(name, changes, message, monkeypatch, capsys):
+    path = Path("model") / name
+    path.write_text("[1, 2]" if changes is None else json.dumps(json.loads(path.read_text()) | changes))
+    assert message in refused(monkeypatch, capsys, "--model", "model", "--unroll", "8")
+
+
+OTHER_VALUES = {"lam": 5.0, "n_contexts": 1, "positions": 2, "memory": 0.0, "lifetime": 0.5}
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_setting_is_without_effect_where_it_is_said_to_be(method, tmp_path):
+    def trained(**changes):
+        settings = FineTuning("model", method, 1, 4, 6, 0.01, **{"positions": 1, **changes})
+        files = {"train": Path("train.txt"), "valid": Path("valid.txt")}
+        return fine_tune(settings, files, tmp_path / "-".join(["run", *changes]))["valid_perplexity"]
+
+    alone, unused = trained(), without_effect(method, OTHER_VALUES, METHODS_OF)
+    assert [name for name, value in OTHER_VALUES.items() if trained(**{name: value}) == alone] == unused
 
 
 def test_other_texts_under_the_same_names_are_refused(monkeypatch, capsys):

@@ -148,6 +148,14 @@ class TestResult:
         with pytest.raises(FileNotFoundError, match="run has lost its model; remove it, and the same command trains"):
             run(tmp_path / "run", epochs=1).train()
 
+    @pytest.mark.parametrize("name", ["model.json", "model.safetensors"])
+    def test_a_finished_run_with_a_damaged_model_does_not_pass_for_whole(self, tmp_path, name):
+        run(tmp_path / "run", epochs=1).train()
+        path = tmp_path / "run" / "model" / name
+        path.write_bytes(path.read_bytes()[:-9])
+        with pytest.raises(ValueError, match=r"run/model is not a whole language model: "):
+            run(tmp_path / "run", epochs=1).train()
+
     def test_progress_is_told(self, tmp_path):
         told = []
         run(tmp_path / "run", epochs=2).train(lambda *now: told.append(now))

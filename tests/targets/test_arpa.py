@@ -136,7 +136,7 @@ def test_the_good_one_is_read(tmp_path):
 
 def test_undecodable_bytes_and_half_an_archive_are_refused(tmp_path):
     (tmp_path / "x").write_bytes(GOOD.replace(" a", " \xe4").encode("latin1"))
-    with pytest.raises(ValueError, match="cannot be read as an ARPA file"):
+    with pytest.raises(ValueError, match=r"x is not UTF-8: it has the word b'\\xe4'"):
         read_arpa(tmp_path / "x")
     write_arpa(model(0, 2), tmp_path / "y.gz")
     (tmp_path / "y.gz").write_bytes((tmp_path / "y.gz").read_bytes()[:200])

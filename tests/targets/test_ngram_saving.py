@@ -81,6 +81,35 @@ def _other_order(folder):
     (folder / "ngram.json").write_text(json.dumps(settings | {"order": 4}))
 
 
+def _numbers_are_a_folder(folder):
+    (folder / "ngram.safetensors").unlink()
+    (folder / "ngram.safetensors").mkdir()
+
+
+def _said(**changes):
+    def breaks(folder):
+        settings = json.loads((folder / "ngram.json").read_text(encoding="utf-8"))
+        (folder / "ngram.json").write_text(json.dumps(settings | changes))
+
+    return breaks
+
+
+def _times(name, factor):
+    def breaks(folder):
+        numbers = load_file(folder / "ngram.safetensors")
+        numbers[name] = numbers[name] * factor
+        save_file(numbers, folder / "ngram.safetensors")
+
+    return breaks
+
+
+def _no_bigrams(folder):
+    numbers = load_file(folder / "ngram.safetensors")
+    for name in ("keys.2", "values.2", "keys.3", "values.3", "missing.2"):
+        numbers[name] = numbers[name][:0].copy()
+    save_file(numbers, folder / "ngram.safetensors")
+
+
 def _fewer_words(folder):
     settings = json.loads((folder / "ngram.json").read_text(encoding="utf-8"))
     (folder / "ngram.json").write_text(json.dumps(settings | {"classes": ["a", "b"]}))
@@ -103,7 +132,18 @@ def _changed(name, place, value):
         (_other_format, "is not of format 1"),
         (_no_numbers, "has no ngram.safetensors"),
         (_half_the_numbers, "is not a whole n-gram model"),
-        (_other_order, r"is not a whole n-gram model: 'keys.4'"),
+        (_other_order, "is not a whole n-gram model: it has no keys.4"),
+        (_numbers_are_a_folder, r"ngram\.safetensors is a folder, and a file should be there"),
+        (_said(order=1), "a is not a whole n-gram model: order must be a whole number of at least 2, got 1"),
+        (_said(order="x"), "a is not a whole n-gram model: order must be a whole number of at least 2, got 'x'"),
+        (_said(convention="foo"), "a is not a whole n-gram model: convention must be one of stream, sentence"),
+        (_said(bos=None), "a is not a whole n-gram model: the sentence convention needs bos"),
+        (_said(classes=["a", "b", "c", "b"]), "classes must be different labels, got 'b' 2 times"),
+        (_times("values.2", 5), "the shares of order 2 are negative, or do not add up to 1 but to"),
+        (_times("values.3", -1), "the shares of order 3 are negative"),
+        (_times("missing.1", -1), "the shares of order 2 are negative"),
+        (_times("keys.2", 1.0), "the arrays of order 2 are of types float64"),
+        (_no_bigrams, "the shares of order 2 are negative, or do not add up to 1"),
         (_fewer_words, "over 4 words, got 2 classes"),
         (_changed("base", 3, np.nan), "the probabilities of words are negative, or do not sum to 1 but to nan"),
         (_changed("base", 3, -1), "the probabilities of words are negative"),

@@ -87,7 +87,12 @@ def train(
         None
     ),
     positions: Annotated[
-        int | None, _setting("Matching", "m: positions of such a batch that are matched, 0 for all (sampled).")
+        int | None,
+        _setting(
+            "Matching",
+            "m: positions of such a batch that are matched, 0 for all (sampled); of each row with a folder as --model"
+            " (sampled, exact).",
+        ),
     ] = None,
     refresh_every: Annotated[
         int | None, _setting("Matching", "r: steps from one copy to the next, 0 for an epoch (serialized).")
@@ -98,7 +103,10 @@ def train(
     ] = None,
     table_mb: Annotated[
         int | None,
-        _setting("Matching", "The most MB for induced bigrams (serialized, streaming) or for states (exact, sampled)."),
+        _setting(
+            "Matching",
+            "The most MB for induced bigrams (serialized, streaming) or, of our own models, states (exact, sampled).",
+        ),
     ] = None,
     start_below: Annotated[
         float | None, _setting("Matching", "Matching begins when valid's perplexity is below; 0 for at once.")
@@ -117,6 +125,7 @@ def train(
     from imm.language.claim import claimed
     from imm.language.methods import check_counts
     from imm.language.metrics import check_tensorboard
+    from imm.language.settings import without_effect
 
     names = [field for field in Settings.__dataclass_fields__ if options.get(field) is not None]
     chosen = {name: options[name] for name in names}
@@ -139,7 +148,7 @@ def train(
         if option and settings.method in ("none", "label-smoothing"):
             unused = f"method {settings.method} uses no bigram: {option} gives words to the vocabulary only"
             typer.echo(unused, err=True)
-        _name_unused(settings.method, chosen)
+        _name_unused(settings.method, without_effect(settings.method, chosen))
         others = {"heads": settings.model == "lstm", "decay_after": settings.optimizer == "adamw"}
         for name in others.keys() & chosen:
             if others[name]:
@@ -147,12 +156,13 @@ def train(
         figures = describe(settings, texts)
         run = Run(settings, texts, out, tensorboard)
     steps = len(run.windows)
-    if run.position.done:
-        typer.echo("this run is finished: its figures again", err=True)
-    elif run.position.step:
+    finished = run.position.done
+    if run.position.step and not finished:
         typer.echo(f"continues after step {run.position.step:,} of {settings.epochs * steps:,}", err=True)
     with training(run.position.step, settings.epochs * steps, steps) as report:
         figures = run.train(report) | bigram_alone(texts) | figures
+    if finished:
+        typer.echo("this run is finished: its figures again", err=True)
     if as_json:
         show({"method": settings.method, **figures, "folder": str(out)}, as_json)
     else:
@@ -170,10 +180,11 @@ def _fine_tune(
 ) -> None:
     """A model of transformers: options that only our own models have are refused."""
     from imm.cli.progress import bar
+    from imm.language.settings import without_effect
 
     try:
         from imm.language.huggingface import load_tokenizer
-        from imm.language.huggingface.fine_tuning import FineTuning, fine_tune
+        from imm.language.huggingface.fine_tuning import METHODS_OF, FineTuning, fine_tune
 
         load_tokenizer(chosen["model"])
     except OSError as error:
@@ -190,7 +201,7 @@ def _fine_tune(
     if None not in counted.values():
         raise ValueError("--ngram and --ngram-text both say what the bigram is: give one of them")
     settings = FineTuning(**chosen)
-    _name_unused(settings.method, chosen)
+    _name_unused(settings.method, without_effect(settings.method, chosen, METHODS_OF))
     with bar("fine-tuning") as progress:
         figures = fine_tune(settings, texts, out, **counted, progress=progress)
     if as_json:
@@ -218,7 +229,9 @@ def evaluate(
     from imm.language.texts import read_tokens
 
     if (folder / "settings.json").exists() and not (folder / "model").exists():
-        raise ValueError(f"{folder} holds a run that has no model yet: its first epoch is not over")
+        lost = (folder / "result.json").exists()
+        why = "has lost its model" if lost else "has no model yet: its first epoch is not over"
+        raise ValueError(f"{folder} holds a run that {why}")
     inner = folder / "model"
     if any((place / "config.json").exists() for place in (folder, inner)):
         raise ValueError(f"{folder} holds a model of transformers: its run has the figures, in result.json")
@@ -242,11 +255,9 @@ def evaluate(
     show(figures, as_json)
 
 
-def _name_unused(method: str, chosen: Iterable[str]) -> None:
+def _name_unused(method: str, names: Iterable[str]) -> None:
     """Says on standard error which of the chosen settings the method does not have."""
-    from imm.language.settings import without_effect
-
-    for name in without_effect(method, chosen):
+    for name in names:
         typer.echo(f"method {method} has no {_option(name)}: it changes nothing", err=True)
 
 

@@ -71,6 +71,10 @@ class Multiset:
             raise ValueError(f"short context {_show(short[unseen])} does not occur in the data")
         return begin, size
 
+    def sizes(self, short: Short) -> Tensor:
+        """How many rows each short context has, ``[n]``."""
+        return self._groups(short)[1]
+
     def every(self, short: Short) -> Contexts:
         """All rows of each short context, equally weighted, padded to the longest of the batch."""
         begin, size = self._groups(short)

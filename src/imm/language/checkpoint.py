@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import Generator, Tensor
 from torch.optim import Optimizer
 
-from imm.files import whole_path
+from imm.files import check_file, whole_path
 
 
 @dataclass(frozen=True)
@@ -36,6 +36,7 @@ class Checkpoint:
         """What was written there; None if nothing was. Nothing that is read is run."""
         if not path.exists():
             return None
+        check_file(path)
         try:
             with safe_open(path, "pt") as file:
                 record = json.loads(file.metadata()["record"])

@@ -61,6 +61,8 @@ def claim(folder: Path, settings: Mapping[str, Any], texts: str) -> None:
 def _read(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(path.read_text())
+        if not isinstance(found, dict):
+            raise ValueError("no record")
         return {"settings": dict(found["settings"]), "texts": found["texts"]}
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} is damaged ({error}); name another folder, or remove this one") from None

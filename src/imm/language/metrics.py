@@ -22,7 +22,8 @@ class Metrics:
         size = path.stat().st_size if path.exists() else 0
         if size < length:
             raise ValueError(
-                f"{path} has {size} bytes, and the checkpoint is of {length}: something was taken out of it"
+                f"{path} has {size} bytes, and the checkpoint is of {length}: something was taken out of it;"
+                f" put it back, or remove {folder} to train again"
             )
         self._board = _board(folder, step) if tensorboard else None
         self._path, self._length = path, length

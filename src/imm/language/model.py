@@ -10,7 +10,7 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from imm.files import first_line, whole_folder
+from imm.files import check_file, first_line, whole_folder
 from imm.language.corpus import Vocabulary
 from imm.language.settings import Settings
 
@@ -110,6 +110,7 @@ def _words(given: Sequence[str]) -> Sequence[str]:
 def load_parameters(folder: Path, settings: Settings) -> dict[str, Tensor]:
     """A saved model's parameters; a shared one is kept once, under its first name."""
     path = folder / "model.safetensors"
+    check_file(path)
     try:
         parameters = load_file(path)
     except SafetensorError as error:

@@ -1,6 +1,6 @@
 """Everything that decides a training run, and the presets."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Self
 
@@ -24,7 +24,7 @@ METHODS = (
 
 _MATCHED = ("reverse-kd", "imm-exact", "imm-sampled", "imm-serialized", "imm-streaming")
 _NOISED = ("kn-noising", "unigram-noising", "soft-noising", "label-smoothing")
-_METHODS_OF = {
+METHODS_OF = {
     "lam": _MATCHED,
     "gamma": _NOISED,
     "falls": _NOISED + _MATCHED,
@@ -40,9 +40,11 @@ _METHODS_OF = {
 """Of settings that only some methods have: which."""
 
 
-def without_effect(method: str, names: Iterable[str]) -> list[str]:
+def without_effect(
+    method: str, names: Iterable[str], methods_of: Mapping[str, Sequence[str]] = METHODS_OF
+) -> list[str]:
     """Which of these settings the method does not have."""
-    return [name for name in names if method not in _METHODS_OF.get(name, METHODS)]
+    return [name for name in names if method not in methods_of.get(name, METHODS)]
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from imm.language.claim import claimed
 from imm.language.evaluation import judged, log_likelihoods, mixed_perplexities, perplexity
 from imm.language.methods import Loss, Step, method_for
 from imm.language.metrics import Metrics
-from imm.language.model import build, load_parameters, save_model
+from imm.language.model import build, load_model, load_parameters, save_model
 from imm.language.settings import Settings
 from imm.language.texts import Texts
 from imm.language.windows import Windows
@@ -256,6 +256,7 @@ class Run:
         if not (self.folder / "model" / "model.safetensors").exists():
             raise FileNotFoundError(f"{self.folder} has lost its model; remove it, and the same command trains again")
         if finished is not None:
+            load_model(self.folder / "model")  # a damaged one is not said to be there
             return finished
         self.model.load_state_dict(load_parameters(self.folder / "model", settings))
         result: dict[str, Any] = {"epochs": at.epoch, "best_epoch": at.best_epoch}

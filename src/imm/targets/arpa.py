@@ -92,7 +92,7 @@ def read_arpa(path: Path | str) -> Ngram:
             sizes = reader.sizes()
             _, log_p, log_weight = reader.section(1, sizes[0])
             base = _power(log_p)
-            names = {word.decode(): number for word, number in reader.numbers.items()}
+            names = {reader.decoded(word): number for word, number in reader.numbers.items()}
             bos = names.get("<s>")
             if bos is not None:
                 base[bos] = 0  # some write 0 or -99 there: <s> is never predicted
@@ -102,7 +102,7 @@ def read_arpa(path: Path | str) -> Ngram:
                 grams, log_p, log_weight = reader.section(order, size)
                 trie, log_weight = _extend(trie, grams, _power(log_p), missing, log_weight, reader)
             reader.expect(b"\\end\\")
-        except (UnicodeDecodeError, EOFError, gzip.BadGzipFile, zlib.error) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise ValueError(f"{path} cannot be read as an ARPA file: {error}") from None
     eos = names.get("</s>", names.get("<eos>"))
     unk = names.get("<unk>", names.get("<UNK>"))
@@ -151,6 +151,13 @@ class _Reader:
         self.path = path
         self.numbers: dict[bytes, int] = {}
         self._lines = (text for line in file if (text := line.strip()))
+
+    def decoded(self, word: bytes) -> str:
+        """A word as text."""
+        try:
+            return word.decode()
+        except UnicodeDecodeError:
+            raise ValueError(f"{self.path} is not UTF-8: it has the word {word[:60]!r}") from None
 
     def expect(self, wanted: bytes) -> None:
         """Refuses a next line that is another."""

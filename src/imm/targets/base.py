@@ -1,6 +1,7 @@
 """What every target answers, and the checks that all of them share."""
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -20,8 +21,11 @@ class Target(ABC):
 
     def __init__(self, classes: Sequence[Hashable]) -> None:
         self.classes = tuple(classes)
-        if len(self.classes) < 2 or len(set(self.classes)) != len(self.classes):
+        if len(self.classes) < 2:
             raise ValueError(f"classes must be at least two different labels, got {list(self.classes)}")
+        if len(set(self.classes)) < len(self.classes):
+            label, times = Counter(self.classes).most_common(1)[0]
+            raise ValueError(f"classes must be different labels, got {label!r} {times} times")
 
     @abstractmethod
     def probabilities(self, short: Any) -> Tensor:

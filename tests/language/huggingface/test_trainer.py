@@ -380,6 +380,33 @@ def test_a_second_training_with_a_new_model_is_the_first(tmp_path, matching):
     assert torch.equal(tiny.trained(made), once)
 
 
+def test_settings_that_come_with_a_new_model_are_used(tmp_path):
+    """As in a search over them."""
+
+    def trained(**changes):
+        made = IMMTrainer(
+            args=tiny.config(tmp_path, max_steps=2, lam=1.0),
+            target=tiny.bigram(),
+            train_dataset=tiny.rows(),
+            data_collator=tiny.collator(),
+            model_init=lambda: tiny.gpt2(),
+        )
+        for name, value in changes.items():
+            setattr(made.args, name, value)
+        return tiny.trained(made)
+
+    plain = trained()
+    for changes in ({"matching": "sampled"}, {"memory": 0.0}, {"lifetime": 0.5}):
+        assert not torch.equal(trained(**changes), plain), changes
+
+
+def test_settings_that_come_too_late_are_refused(tmp_path):
+    made = tiny.trainer(tmp_path, max_steps=1)
+    made.args.lifetime = 1.0
+    with pytest.raises(ValueError, match=r"lifetime was 30\.0 when the trainer was made, and is 1\.0 now, too late"):
+        made.train()
+
+
 @pytest.mark.parametrize("matching", MATCHINGS)
 def test_a_batch_without_places_is_trained_plainly(tmp_path, matching):
     rows = [{"input_ids": [5]}, *tiny.rows(2)]

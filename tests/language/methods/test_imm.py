@@ -53,6 +53,18 @@ class TestExact:
         torch.testing.assert_close(left(step.model), 3 * LAM * gradient(step.model, definition), rtol=1e-4, atol=1e-6)
         torch.testing.assert_close(value, definition.detach())
 
+    def test_words_are_padded_to_others_with_about_as_many_contexts(self):
+        """One frequent word, as every text has, would have all others padded to it."""
+        step = next(take(1, method="imm-exact", texts=tiny.texts(400), **ONE_WINDOW))
+        places = torch.bincount(step.windows.short)
+        parts = step.method.parts(step.batch)
+        short, weight = (torch.cat(each) for each in zip(*parts, strict=True))
+        different, count = torch.unique(step.batch.short, return_counts=True)
+        assert torch.equal(short.sort().values, different)
+        torch.testing.assert_close(weight[short.argsort()], count / len(step.batch.short))
+        assert len(parts) > 1
+        assert all(int(places[words].max()) < 2 * int(places[words].min()) for words, _ in parts)
+
     def test_a_batch_is_matched_over_the_whole_text(self):
         """Of a text of two windows the first; the second begins in the state that the pass before left."""
         *_, step = take(3, method="imm-exact", unroll=10)
@@ -116,8 +128,8 @@ class TestSampled:
         step = next(take(1, method="imm-sampled", positions=5))
         seen = torch.zeros(len(tiny.WORDS))
         for _ in range(400):
-            short, weight = step.method.short(step.batch)
-            assert (len(short), weight) == (5, None)
+            ((short, weight),) = step.method.parts(step.batch)
+            assert weight.tolist() == pytest.approx([0.2] * 5)
             drawn = torch.bincount(short, minlength=len(tiny.WORDS))
             assert bool((drawn <= torch.bincount(step.batch.short, minlength=len(tiny.WORDS))).all())
             seen += drawn
@@ -127,7 +139,7 @@ class TestSampled:
     @pytest.mark.parametrize("positions", [0, 12, 99])
     def test_or_all_of_them(self, positions):
         step = next(take(1, method="imm-sampled", positions=positions))
-        short, _ = step.method.short(step.batch)
+        ((short, _),) = step.method.parts(step.batch)
         assert sorted(short.tolist()) == sorted(step.batch.short.tolist())
 
 

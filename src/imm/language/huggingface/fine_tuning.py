@@ -18,7 +18,7 @@ from imm.language.evaluation import perplexity
 from imm.language.huggingface.config import IMMConfig
 from imm.language.huggingface.continuing import Progress, quietly, train
 from imm.language.huggingface.kinds import reading_of
-from imm.language.huggingface.loading import load_model, load_tokenizer
+from imm.language.huggingface.loading import load_tokenizer, load_whole_model
 from imm.language.huggingface.stream import cut, log_likelihoods
 from imm.language.huggingface.targets import check_tokens, fit_token_ngram, read_token_arpa, token_rows
 from imm.language.huggingface.trainer import IMMTrainer
@@ -29,6 +29,16 @@ from imm.targets.ngram.saving import NUMBERS
 from imm.validation import check_count, check_not_negative
 
 METHODS = ("none", "imm-streaming", "imm-sampled", "imm-exact")
+
+METHODS_OF = {
+    "lam": METHODS[1:],
+    "n_contexts": ("imm-sampled",),
+    "positions": ("imm-sampled", "imm-exact"),
+    "memory": ("imm-streaming",),
+    "lifetime": ("imm-streaming",),
+    "table_mb": ("imm-streaming",),
+}
+"""Of settings that only some methods have: which."""
 
 
 @dataclass(frozen=True)
@@ -118,12 +128,13 @@ def fine_tune(
     with quietly():
         set_seed(settings.seed)
         # Steps as small as those of fine-tuning are lost in half precision, whatever the file has.
-        model = load_model(AutoModelForCausalLM, settings.model, dtype=torch.float32)
+        model = load_whole_model(AutoModelForCausalLM, settings.model, dtype=torch.float32)
         _check_model(model, tokenizer, settings)
         n_words = model.get_output_embeddings().weight.shape[0]
         given_bigram = None if ngram is None else _read_bigram(ngram, tokenizer, n_words)
         files = {**texts, "ngram": _content(ngram) if ngram else ngram_text or texts["train"]}
-        with claimed(out, asdict(settings), _fingerprint(files)):
+        # Under the same name there may be another model the next time.
+        with claimed(out, {**asdict(settings), "weights": _weights(model)}, _fingerprint(files)):
             counted = [tokens["train"].numpy()] if ngram_text is None else token_rows(ngram_text, tokenizer)
             bigram = given_bigram or fit_token_ngram(counted, tokenizer, 2, n_words)
             before = {split: _perplexity(model, each, settings) for split, each in judged.items()}
@@ -188,6 +199,14 @@ def _check_model(model: Any, tokenizer: Any, settings: FineTuning) -> None:
             f"unroll {settings.unroll} makes rows of {settings.unroll + 1} tokens, the first of which is not predicted,"
             f" and {settings.model} reads at most {most}: give at most {most - 1}"
         )
+
+
+def _weights(model: Any) -> str:
+    """What tells a model from others."""
+    digest = hashlib.sha256(model.config.to_json_string().encode())
+    for name, tensor in model.state_dict().items():
+        digest.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().data)
+    return digest.hexdigest()[:16]
 
 
 def _fingerprint(texts: Mapping[str, Path]) -> str:

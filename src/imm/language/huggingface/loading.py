@@ -3,8 +3,6 @@
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError
-
 
 def load_tokenizer(name: str | Path, fetch: bool = False) -> Any:
     """A tokenizer.
@@ -34,6 +32,17 @@ def load_model(kind: Any, name: str | Path, fetch: bool = False, **more: Any) ->
     return _load(kind, "model", name, fetch, use_safetensors=True, **more)
 
 
+def load_whole_model(kind: Any, name: str | Path, **more: Any) -> Any:
+    """The same, of a file that has every parameter: what it lacks would begin at random."""
+    model, found = load_model(kind, name, output_loading_info=True, ignore_mismatched_sizes=True, **more)
+    for key, there, wanted in sorted(found["mismatched_keys"]):
+        raise OSError(f"{name} does not fit together: {key} is {tuple(there)}, and {tuple(wanted)} by its config.json")
+    if lacking := sorted(found["missing_keys"]):
+        others = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+        raise OSError(f"{name} is not a whole {type(model).__name__}: its weights lack {lacking[0]}{others}")
+    return model
+
+
 def model_words(name: str | Path, fetch: bool = False) -> int | None:
     """How many words the model of a folder or name predicts; None where there is a tokenizer and no model."""
     from transformers import AutoConfig
@@ -49,7 +58,9 @@ def model_words(name: str | Path, fetch: bool = False) -> int | None:
 def _load(kind: Any, what: str, name: str | Path, fetch: bool, **more: Any) -> Any:
     try:
         return kind.from_pretrained(str(name), local_files_only=not fetch, trust_remote_code=False, **more)
-    except (OSError, ValueError, SafetensorError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a damaged file leads transformers to
         if Path(name).is_dir():
             raise OSError(f"{name} holds no {what} that can be read: {_line(error)}") from None
         if fetch:

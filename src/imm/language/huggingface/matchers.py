@@ -92,14 +92,8 @@ class Matcher(nn.Module):
         self._width, self._layers = (getattr(model.config, name, 1) for name in ("hidden_size", "num_hidden_layers"))
         self.index = Index(dataset, reading, m)
         self.generators = {"places": Generator(), "contexts": Generator()}
-        self.reset()
-
-    def reset(self) -> None:
-        """Forgets everything: for a new model."""
-        for buffer in self.buffers():
-            buffer.zero_()
         for generator in self.generators.values():
-            generator.manual_seed(self.args.seed)
+            generator.manual_seed(args.seed)
 
     def batch(self, inputs: Any) -> Batch:
         """The texts of a batch, and all places in them."""

@@ -23,6 +23,9 @@ from imm.targets import Target
 NEEDED = ("input_ids", "attention_mask", "token_type_ids")
 """Columns that IMM reads, whether the model does or not."""
 
+MADE_WITH = ("matching", "memory", "lifetime", "table_mb")
+"""Settings that are used when the matching is made; the others are read at each step."""
+
 TERMS = ("cross_entropy", "task_loss", "masked_loss", "matching")
 """What may be logged beside the loss; processes add all of them up, in this order, whichever they have."""
 
@@ -52,41 +55,54 @@ class IMMTrainer(Trainer):
         if not isinstance(args, IMMConfig):
             raise TypeError(f"args must be an IMMConfig, got {type(args).__name__}: it has λ and the rest of IMM")
         super().__init__(model, args, *rest, **more)
-        check_head(self.model)
-        tokenizer = self.processing_class or getattr(self.data_collator, "tokenizer", None)
-        check_words(self.model, target, tokenizer)
-        reading, self._together = reading_of(self.model, tokenizer), Together(self.accelerator)
-        self._check_settings(reading)
         if self.train_dataset is None:
             raise ValueError("IMM needs train_dataset: its contexts are what the model is averaged over")
-        kind, lm, m = MATCHERS[args.matching], language_model(self.model), context_length(target)
-        self.matcher = kind(lm, args, target, reading, self.train_dataset, m, self._together).to(args.device)
-        if self._passes(reading):
-            check_lengths(self.model, self.matcher.index.longest, args.matching)
+        self._target, self._together = target, Together(self.accelerator)
+        self._match(self.model)
         self.begin()
         self.add_callback(_Calls(self))
 
     def call_model_init(self, trial: Any = None) -> Any:
-        """A new model has predicted nothing yet."""
+        """A new model has predicted nothing yet, and may come with other settings (a search over them)."""
+        model = super().call_model_init(trial)
         if hasattr(self, "matcher"):
-            self.matcher.reset()
-        return super().call_model_init(trial)
+            self._match(model)
+        return model
+
+    def _match(self, model: Any) -> None:
+        """Makes what matches the model, under the settings as they are now."""
+        check_head(model)
+        tokenizer = self.processing_class or getattr(self.data_collator, "tokenizer", None)
+        check_words(model, self._target, tokenizer)
+        reading, args = reading_of(model, tokenizer), self.args
+        self._check_settings(model, reading)
+        self._made_with = {name: getattr(args, name) for name in MADE_WITH}
+        kind, lm, m = MATCHERS[args.matching], language_model(model), context_length(self._target)
+        self.matcher = kind(lm, args, self._target, reading, self.train_dataset, m, self._together).to(args.device)
+        if self._passes(reading):
+            check_lengths(model, self.matcher.index.longest, args.matching)
 
     def begin(self) -> None:
         """Before the first step: the model may be another than in the last training."""
+        for name, before in self._made_with.items():
+            if (now := getattr(self.args, name)) != before:
+                raise ValueError(
+                    f"{name} was {before!r} when the trainer was made, and is {now!r} now, too late: make another"
+                    " trainer, or give it model_init"
+                )
         self._apart = Apart(self.model.parameters(), self._together)
         self._n_places: float | None = None
         # Of each term its sum, how often it was a number, and how often it should have been.
         self._terms = torch.zeros(3, len(TERMS), device=self.args.device)
         self._logged_at = self.state.global_step
 
-    def _check_settings(self, reading: Reading) -> None:
-        if isinstance(self.model, TaskWithMaskedLM) and self.label_smoother is not None:
+    def _check_settings(self, model: Any, reading: Reading) -> None:
+        if isinstance(model, TaskWithMaskedLM) and self.label_smoother is not None:
             raise ValueError(
                 "label_smoothing_factor takes the labels from the model: TaskWithMaskedLM needs them, use 0"
             )
         if self._passes(reading) and (self.is_deepspeed_enabled or self.is_fsdp_enabled):
-            name = f"{self.args.matching} matching of {type(language_model(self.model)).__name__}"
+            name = f"{self.args.matching} matching of {type(language_model(model)).__name__}"
             raise ValueError(f"{name} needs whole parameters: DeepSpeed and FSDP share them out")
 
     def _passes(self, reading: Reading) -> bool:

@@ -61,23 +61,27 @@ class Sampled(ReverseKD):
         parts = {"reverse_kd" if name == "matching" else name: part for name, part in found.parts.items()}
         return Loss(found.primary, parts, found.matched)
 
-    def short(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """The short contexts of this step, and their weights."""
-        if self._positions == 0:
-            return batch.short, None
-        chosen = torch.randperm(len(batch.short), generator=self._generator)[: self._positions]
-        return batch.short[chosen], None
+    def parts(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+        """The short contexts of this step and their weights, in parts that are matched one after the other."""
+        short = batch.short
+        if self._positions != 0:
+            short = short[torch.randperm(len(short), generator=self._generator)[: self._positions]]
+        return [(short, torch.full(short.shape, 1 / len(short)))]
 
     def backward_apart(self, step: Step, scale: float) -> Tensor:
         """See the base class."""
-        short, weight = self.short(step.batch)
-        chunk = max(1, ROWS_AT_ONCE // len(short))
-        sampled = matching.Sampled(self._inducer, self._n_contexts, chunk, self._generator)
 
         def log_q(_: Tensor, positions: Tensor) -> Tensor:
             return log_q_at(step.model, self._windows, self.states, positions)
 
-        return sampled.backward(log_q, short, rows(self.bigram, short), step.lam * scale, weight)
+        total = torch.zeros(())
+        for short, weight in self.parts(step.batch):
+            chunk = max(1, ROWS_AT_ONCE // len(short))
+            sampled = matching.Sampled(self._inducer, self._n_contexts, chunk, self._generator)
+            share = float(weight.sum())
+            lam = step.lam * scale * share
+            total += share * sampled.backward(log_q, short, rows(self.bigram, short), lam, weight)
+        return total
 
 
 class Exact(Sampled):
@@ -89,7 +93,12 @@ class Exact(Sampled):
         super().__init__(bigram, windows, model, settings, generator)
         self._n_contexts, self._every = None, 1
 
-    def short(self, batch: Batch) -> tuple[Tensor, Tensor | None]:
-        """Each of the batch's words once, with the number of its places as weight."""
+    def parts(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
+        """Each of the batch's words once, weighted by how often it stands there.
+
+        Words with about as many contexts are together: they are padded to the longest of a part.
+        """
         different, count = torch.unique(batch.short, return_counts=True)
-        return different, count.float()
+        weight = count / len(batch.short)
+        doublings = self._inducer.sizes(different).log2().long()
+        return [(different[part], weight[part]) for part in (doublings == each for each in doublings.unique())]

@@ -9,10 +9,11 @@ import numpy as np
 from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
-from imm.files import remove_leftovers, whole_folder
+from imm.files import check_file, first_line, remove_leftovers, whole_folder
 from imm.targets.ngram.discounts import Discounts
-from imm.targets.ngram.model import About, Ngram
-from imm.targets.ngram.trie import Level, Trie
+from imm.targets.ngram.model import About, Ngram, check_convention
+from imm.targets.ngram.trie import Floats, Level, Trie
+from imm.validation import SUM_TOLERANCE, check_count
 
 FORMAT = 1
 SETTINGS, NUMBERS = "ngram.json", "ngram.safetensors"
@@ -36,9 +37,10 @@ def load(folder: Path | str) -> Ngram:
     """What :func:`save` wrote. Nothing in the folder is executed."""
     folder = Path(folder)
     settings = _settings(folder / SETTINGS)
+    check_file(folder / NUMBERS)
     try:
         numbers = load_file(folder / NUMBERS)
-        orders = range(2, settings["order"] + 1)
+        orders = range(2, check_count(settings["order"], "order", 2) + 1)
         trie = Trie(
             numbers["base"],
             tuple(Level(numbers[f"keys.{n}"], numbers[f"values.{n}"]) for n in orders),
@@ -49,13 +51,17 @@ def load(folder: Path | str) -> Ngram:
             for given in settings["discounts"]
         )
         rest = {name: settings[name] for name in ("convention", "eos", "bos", "unk", "zero_counts")}
-        _check(trie, settings["convention"])
         _check_special(rest, len(trie.base))
+        if rest["convention"] != "arpa":
+            check_convention(rest["convention"], rest["bos"])
+        _check(trie, rest["convention"])
         return Ngram(trie, settings["classes"], About(**rest, discounts=discounts))
     except FileNotFoundError:
         raise FileNotFoundError(f"{folder} has no {NUMBERS}: it is not a whole n-gram model") from None
-    except (SafetensorError, KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{folder} is not a whole n-gram model: {error}") from None
+    except KeyError as error:
+        raise ValueError(f"{folder} is not a whole n-gram model: it has no {error.args[0]}") from None
+    except (SafetensorError, TypeError, ValueError) as error:
+        raise ValueError(f"{folder} is not a whole n-gram model: {first_line(error)}") from None
 
 
 def _settings(path: Path) -> dict[str, Any]:
@@ -86,16 +92,29 @@ def _check_special(settings: dict[str, Any], n_words: int) -> None:
 def _check(trie: Trie, convention: str) -> None:
     below = n_words = len(trie.base)
     total = float(trie.base.sum())
-    if not (np.isfinite(total) and trie.base.min() >= 0 and (convention == "arpa" or abs(total - 1) < 1e-3)):
+    if not (np.isfinite(total) and trie.base.min() >= 0 and (convention == "arpa" or abs(total - 1) < SUM_TOLERANCE)):
         raise ValueError(f"the probabilities of words are negative, or do not sum to 1 but to {total:.6g}")
     for order, (level, missing) in enumerate(zip(trie.levels, trie.missing, strict=True), 2):
         keys = level.keys
         if len(missing) != below or len(level.values) != len(keys):
             raise ValueError(f"the arrays of order {order} do not fit together")
+        if keys.dtype != np.int64 or any(each.dtype.kind != "f" for each in (level.values, missing)):
+            raise ValueError(f"the arrays of order {order} are of types {keys.dtype}, {level.values.dtype}")
         if len(keys) and (bool((np.diff(keys) <= 0).any()) or keys[0] < 0 or int(keys[-1] >> trie.bits) >= below):
             raise ValueError(f"the keys of order {order} are not ascending, or lead nowhere")
         if not np.isfinite(level.values).all() or not np.isfinite(missing).all():
             raise ValueError(f"among the numbers of order {order} is one that is not finite")
         if len(keys) and int((keys & ((1 << trie.bits) - 1)).max()) >= n_words:
             raise ValueError(f"the n-grams of order {order} have words beyond the {n_words} that there are")
+        if convention != "arpa":
+            _check_shares(order, level, missing, trie.bits)
         below = len(keys)
+
+
+def _check_shares(order: int, level: Level, missing: Floats, bits: int) -> None:
+    """What was discounted and the missing mass share out one; those of an ARPA file are differences, and need not."""
+    total = missing + np.bincount(level.keys >> bits, level.values, len(missing))
+    wrong = ~(np.abs(total - 1) <= SUM_TOLERANCE)
+    if wrong.any() or missing.min() < 0 or level.values.min(initial=0) < 0:
+        found = f" but to {total[wrong][0]:.6g}" if wrong.any() else ""
+        raise ValueError(f"the shares of order {order} are negative, or do not add up to 1{found}")

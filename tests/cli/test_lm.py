@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 from imm.cli.app import app, main
 from imm.language import METHODS, PRESETS, Settings, load_model
 from imm.language.settings import MODELS, OPTIMIZERS
+from imm.targets.ngram import load
 
 runner = CliRunner()
 LINES = ["the cat sat on the mat", "the dog sat", "a cat ran", "the dog saw a cat", "a dog ran on the mat"]
@@ -177,6 +178,18 @@ def test_a_bigram_that_is_there_already(tmp_path, monkeypatch, capsys):
     characters = refused(monkeypatch, capsys, *BASE, "--ngram", "folder", "--level", "char", "--out", "no")
     assert "and with level char every word is one character" in characters
     assert not (tmp_path / "no").exists()
+
+
+def test_words_without_probability_are_counted(tmp_path):
+    (tmp_path / "known.txt").write_text("the cat sat on a dog lion ran")
+    fit = ["ngram", "fit", "--text", "a.txt", "--vocabulary", "known.txt", "--zero-counts", "keep", "--out", "keep"]
+    assert runner.invoke(app, fit).exit_code == 0
+    base = load("keep").trie.base
+    assert base[0] > 0
+    said = run(*BASE, "--ngram", "keep", "--method", "streaming").stderr
+    never = int((base == 0).sum())
+    assert never > 0
+    assert f"the bigram gives {never} words no probability: where they stand its own perplexity is infinite\n" in said
 
 
 def test_a_short_text_is_noted():

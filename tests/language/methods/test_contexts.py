@@ -75,7 +75,9 @@ def test_what_states_take_is_known_before(kind):
     initial = tiny.model(model=kind).initial_state(3)
     states = States(500, initial, 1)
     assert states_mb(500, initial) == sum(part.nbytes for part in states.buffers()) / 1e6
-    with pytest.raises(ValueError, match=r"the states of 50,000 windows take [0-9.]+ MB, more than table_mb allows, 1:"):
+    with pytest.raises(
+        ValueError, match=r"the states of 50,000 windows take [0-9.]+ MB, more than table_mb 1: raise it"
+    ):
         States(50_000, initial, 1)
 
 

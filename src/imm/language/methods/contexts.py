@@ -31,7 +31,9 @@ class States(nn.Module):
         super().__init__()
         size = states_mb(n_windows, initial)
         if size > most_mb:
-            raise ValueError(f"the states of {n_windows:,} windows take {size:,.1f} MB, more than table_mb allows, {most_mb:,}: raise it")
+            raise ValueError(
+                f"the states of {n_windows:,} windows take {size:,.1f} MB, more than table_mb {most_mb:,}: raise it"
+            )
         self._dtypes = [part.dtype for part in initial]
         for i, part in enumerate(initial):
             self.register_buffer(f"part{i}", part.to(_kept(part)).expand(n_windows, *part.shape).clone())

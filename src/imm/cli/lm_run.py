@@ -35,9 +35,8 @@ def describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
         notes.append(f"bigram: {len(trie.levels[0].keys):,} pairs of words, as given")
         if n_never := int((trie.base == 0).sum()):
             among = "" if trie.base[texts.vocabulary.unk] else ", unknown ones among them"
-            notes.append(
-                f"the bigram gives {n_never:,} words no probability{among}: where they stand its own perplexity is infinite"
-            )
+            never = f"the bigram gives {n_never:,} words no probability{among}"
+            notes.append(f"{never}: where they stand its own perplexity is infinite")
     notes.append(f"{settings.model}: {figures['parameters']:,} parameters; method: {settings.method}")
     if settings.method in ("imm-serialized", "imm-streaming"):
         span = min(settings.memory, settings.lifetime) if settings.method == "imm-streaming" else math.inf

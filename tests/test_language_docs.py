@@ -47,7 +47,10 @@ def test_little_text():
         assert cells == [f"{found[int(percent), method]:.1f}" for method in methods]
 
 
-@pytest.mark.parametrize(("name", "after"), [("lstm-perplexity", "the whole text\n"), ("lstm-epochs", "Ten epochs\n")])
+@pytest.mark.parametrize(
+    ("name", "after"),
+    [("lstm-perplexity", "the whole text\n"), ("lstm-epochs", "Ten epochs\n"), ("lstm-width", "A width of 650\n")],
+)
 def test_whole_text(name, after):
     result = json.loads((ROOT / "results" / name / "result.json").read_text())
     found = {(row["method"], row["split"]): row for row in result["rows"] if "epoch" not in row}
@@ -68,6 +71,16 @@ def test_whole_text(name, after):
         assert printed == (f"{paper[method]:.1f}" if method in paper else "")
         has = method in paper and method != "none"
         assert paper_gap == (f"{100 * (paper[method] / paper['none'] - 1):+.1f}%" if has else "")
+
+
+def test_width():
+    gaps = {
+        row["epoch"]: -row["against_none"]
+        for row in rows("lstm-width")
+        if row["method"] == "imm-streaming" and "epoch" in row
+    }
+    first, *others = (f"{gaps[epoch]:.1f}" for epoch in range(1, 5))
+    assert f"streaming is {first}, {others[0]}, {others[1]} and {others[2]}% below none after" in LSTM
 
 
 def test_tries():

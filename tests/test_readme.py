@@ -152,6 +152,9 @@ def test_language_table():
     papers = [value(found["paper"], method, "test") for method in ("none", "imm-sampled")]
     said = "by {:.1f}% (the paper: {:.1f}%".format(*(100 * (1 - imm / none) for none, imm in (ours, papers)))
     assert said in README.replace("\n", " ")
+    none, imm = (value(result("lstm-width")["rows"], method, "test") for method in ("none", "imm-streaming"))
+    wider = f"perplexity is {none:.1f} without IMM and {imm:.1f} with streaming, {100 * (1 - imm / none):.1f}% less."
+    assert wider in README.replace("\n", " ")
 
 
 def test_little_text():

@@ -38,6 +38,12 @@ def test_variants():
     assert dict(table("  | memory | valid |")) == found
 
 
+def test_positions():
+    keys = ("every", "positions", "n_contexts", "strength", "learning_rate", "clip")
+    found = [[*(f"{row[key]:g}" for key in keys), f"{row['value']:.1f}"] for row in rows("lstm-positions")]
+    assert table("  | j | positions | k | λ | learning rate | clip | valid |") == found
+
+
 def test_little_text():
     found = {(round(row["percent"]), row["method"]): row["mean"] for row in rows("lstm-data") if row["split"] == "test"}
     methods = ("none", "reverse-kd", "imm-sampled", "imm-streaming", "kneser-ney", "interpolation")

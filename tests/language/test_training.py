@@ -156,6 +156,15 @@ class TestResult:
         with pytest.raises(ValueError, match=r"run/model is not a whole language model: "):
             run(tmp_path / "run", epochs=1).train()
 
+    @pytest.mark.parametrize("name", ["checkpoint.safetensors", "model/model.safetensors"])
+    def test_a_folder_in_place_of_a_file_is_named(self, tmp_path, name):
+        run(tmp_path / "run", epochs=1).train()
+        path = tmp_path / "run" / name
+        path.unlink()
+        path.mkdir()
+        with pytest.raises(IsADirectoryError, match=rf"{name} is a folder, and a file should be there"):
+            run(tmp_path / "run", epochs=1).train()
+
     def test_progress_is_told(self, tmp_path):
         told = []
         run(tmp_path / "run", epochs=2).train(lambda *now: told.append(now))

@@ -205,7 +205,7 @@ def _weights(model: Any) -> str:
     """What tells a model from others."""
     digest = hashlib.sha256(model.config.to_json_string().encode())
     for name, tensor in model.state_dict().items():
-        digest.update(name.encode() + tensor.contiguous().view(torch.uint8).numpy().data)
+        digest.update(name.encode() + tensor.flatten().view(torch.uint8).numpy().data)
     return digest.hexdigest()[:16]
 
 

@@ -58,7 +58,7 @@ def model_words(name: str | Path, fetch: bool = False) -> int | None:
 def _load(kind: Any, what: str, name: str | Path, fetch: bool, **more: Any) -> Any:
     try:
         return kind.from_pretrained(str(name), local_files_only=not fetch, trust_remote_code=False, **more)
-    except MemoryError:
+    except (ImportError, MemoryError):
         raise
     except Exception as error:  # whatever a damaged file leads transformers to
         if Path(name).is_dir():

@@ -1,7 +1,8 @@
 """What language models with IMM cost: ``python -m benchmarks.language``, or with ``--json`` a flat object.
 
 * ``step``: a training step of a two-layer LSTM, 20 x 35 tokens, 10,000 words, over the same step without IMM. Methods
-  take turns in rounds of j steps; a figure is the median over rounds. Sampled matches 32 of a batch's 700 positions.
+  take turns in rounds of j steps; a figure is the median over rounds. Sampled draws ten
+  contexts for each different word of a fifth batch.
   Serialized has a refresh a step on top: one pass over the text an epoch, which is one window a step.
 * ``peak``: the highest memory of a process that makes some steps, in MB, and what it has more than one without IMM.
 * the figures of :mod:`benchmarks.ngram`.

@@ -49,8 +49,8 @@ class Matched(lightning.LightningModule):
         def log_q(_: Tensor, places: Tensor) -> Tensor:
             return log_q_at(self.model, Causal(), self.index, places)
 
-        with evaluating(self.model), clipped_apart(self.model.parameters(), CLIP):
-            sampled_backward(log_q, contexts, short[:, None], share, self.bigram, self.lam, 64)
+        with evaluating(self.model), clipped_apart(self.model.parameters(), CLIP, self.lam):
+            sampled_backward(log_q, contexts, short[:, None], share, self.bigram, 1.0, 64)
         optimizer.step()
 
 

@@ -10,16 +10,16 @@ import torch
 from imm.language import Run
 from tests.language import tiny
 
-KILLED = {"method": "imm-sampled", "epochs": 8, "every": 2, "n_contexts": 2, "positions": 4}
+KILLED = {"method": "imm-sampled", "epochs": 8, "every": 2, "n_contexts": 2}
 
 
 class Interrupted(BaseException):
     """As a power cut, it is no error that a program would handle."""
 
 
-def run(folder: Path, seconds: float = 1e9, texts: Any = None, **changes: Any) -> Run:
+def run(folder: Path, seconds: float = 1e9, texts: Any = None, start: Path | None = None, **changes: Any) -> Run:
     """A run that makes checkpoints at the end of an epoch, or after each step with ``seconds=0``."""
-    return Run(tiny.settings(**changes), texts or tiny.texts(), folder, checkpoint_seconds=seconds)
+    return Run(tiny.settings(**changes), texts or tiny.texts(), folder, checkpoint_seconds=seconds, start=start)
 
 
 def train_until(made: Run, step: int) -> None:

@@ -1,4 +1,4 @@
-"""What every full model must do. A new one joins ``settings.MODELS``, which this list is made from."""
+"""The full model: its predictions, its state, and how it is kept."""
 
 import json
 import pickle
@@ -8,10 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from imm.language import Vocabulary, load_model, save_model
-from imm.language.settings import MODELS
 from tests.language import tiny
-
-each_model = pytest.mark.parametrize("kind", MODELS)
 
 
 def read(model, tokens, lengths):
@@ -23,27 +20,26 @@ def read(model, tokens, lengths):
     return torch.cat(found)
 
 
-@each_model
 class TestModel:
-    def test_predictions_are_normalised_log_probabilities(self, kind):
-        model = tiny.model(model=kind)
+    def test_predictions_are_normalised_log_probabilities(self):
+        model = tiny.model()
         tokens = tiny.tokens(16).view(4, 4)
         for mode in (True, False):
             log_q, _ = model.train(mode)(tokens, model.initial_state(4))
             assert log_q.shape == (16, len(tiny.WORDS))
             torch.testing.assert_close(log_q.exp().sum(-1), torch.ones(16))
 
-    def test_rows_are_window_major(self, kind):
+    def test_rows_are_window_major(self):
         """Row ``place * batch + column``: what the labels' order is."""
-        model = tiny.model(model=kind)
+        model = tiny.model()
         tokens = tiny.tokens(12).view(4, 3)
         together = model(tokens, model.initial_state(3))[0].view(4, 3, -1)
         for column in range(3):
             alone, _ = model(tokens[:, column : column + 1], model.initial_state(1))
             torch.testing.assert_close(together[:, column], alone)
 
-    def test_a_later_word_does_not_change_an_earlier_prediction(self, kind):
-        model = tiny.model(model=kind)
+    def test_a_later_word_does_not_change_an_earlier_prediction(self):
+        model = tiny.model()
         tokens = tiny.tokens(8)[:, None]
         before = read(model, tokens, [4, 4])
         for place in range(8):
@@ -53,22 +49,22 @@ class TestModel:
             assert not changed[:place].any()
             assert changed[place:].all(), "and each word that is in sight counts"
 
-    def test_the_state_has_no_history_of_differentiation(self, kind):
-        model = tiny.model(model=kind)
+    def test_the_state_has_no_history_of_differentiation(self):
+        model = tiny.model()
         _, state = model(tiny.tokens(4)[:, None], model.initial_state(1))
         assert not any(part.requires_grad for part in state)
         assert [part.shape for part in state] == [part.shape for part in model.initial_state(1)]
 
-    def test_tied_weights_are_one(self, kind):
-        model = tiny.model(model=kind, tied=True)
+    def test_tied_weights_are_one(self):
+        model = tiny.model(tied=True)
         assert model.output.weight is model.embedding.weight
-        n = sum(p.numel() for p in tiny.model(model=kind).parameters())
+        n = sum(p.numel() for p in tiny.model().parameters())
         assert n - sum(p.numel() for p in model.parameters()) == model.embedding.weight.numel()
 
     @pytest.mark.parametrize("tied", [False, True])
-    def test_it_comes_back_from_a_folder(self, kind, tied, tmp_path):
-        model, vocabulary = tiny.model(model=kind, tied=tied), Vocabulary([*tiny.WORDS[:-1], "größe"], level="char")
-        settings = tiny.settings(model=kind, tied=tied, init=0.8)
+    def test_it_comes_back_from_a_folder(self, tied, tmp_path):
+        model, vocabulary = tiny.model(tied=tied), Vocabulary([*tiny.WORDS[:-1], "größe"], level="char")
+        settings = tiny.settings(tied=tied, init=0.8)
         save_model(model, vocabulary, settings, tmp_path / "model")
         again, words, same = load_model(tmp_path / "model")
         assert (words.words, words.level, same) == (vocabulary.words, "char", settings)
@@ -78,12 +74,12 @@ class TestModel:
         assert torch.equal(read(again, tokens, [4, 4]), read(model, tokens, [4, 4]))
         assert {path.name for path in (tmp_path / "model").iterdir()} == {"model.json", "model.safetensors"}
 
-    def test_saving_again_replaces_and_a_foreign_folder_is_refused(self, kind, tmp_path):
-        vocabulary, settings = Vocabulary(tiny.WORDS), tiny.settings(model=kind)
+    def test_saving_again_replaces_and_a_foreign_folder_is_refused(self, tmp_path):
+        vocabulary, settings = Vocabulary(tiny.WORDS), tiny.settings()
         for seed in (0, 1):
-            save_model(tiny.model(seed, model=kind), vocabulary, settings, tmp_path / "model")
+            save_model(tiny.model(seed), vocabulary, settings, tmp_path / "model")
         again, _, _ = load_model(tmp_path / "model")
-        assert torch.equal(again.output.weight, tiny.model(1, model=kind).output.weight)
+        assert torch.equal(again.output.weight, tiny.model(1).output.weight)
         (tmp_path / "mine").mkdir()
         (tmp_path / "mine" / "thesis.tex").touch()
         with pytest.raises(FileExistsError, match=r"holds no model\.json"):
@@ -95,18 +91,6 @@ def test_an_lstm_reads_windows_of_any_length_as_one(lengths):
     model = tiny.model()
     tokens = tiny.tokens(36).view(12, 3)
     torch.testing.assert_close(read(model, tokens, lengths), read(model, tokens, [12]))
-
-
-def test_a_transformer_sees_the_window_before_and_no_further():
-    model = tiny.model(model="transformer")
-    tokens = tiny.tokens(12)[:, None]
-    before = read(model, tokens, [4, 4, 4])
-    other = tokens.clone()
-    other[3] = (other[3] + 1) % len(tiny.WORDS)
-    changed = (read(model, other, [4, 4, 4]) != before).any(-1)[:, 0]
-    assert changed.tolist() == [False] * 3 + [True] * 5 + [False] * 4
-    with pytest.raises(ValueError, match="a window has at most 4 words, got 5"):
-        model(tokens[:5], model.initial_state(1))
 
 
 def test_dropout_is_on_in_training_alone():
@@ -147,7 +131,6 @@ class TestDamage:
             lambda about: about | {"settings": about["settings"] | {"width": 9}},
             lambda about: about | {"settings": about["settings"] | {"width": "wide"}},
             lambda about: about | {"settings": about["settings"] | {"width": 1 << 60}},
-            lambda about: about | {"settings": about["settings"] | {"model": "transformer"}},
             lambda about: about | {"settings": about["settings"] | {"import": "os"}},
             lambda about: about | {"words": "abcdefg"},
             lambda about: about | {"words": about["words"][:-1]},

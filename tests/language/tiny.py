@@ -40,9 +40,9 @@ def texts(n: int = 61, seed: int = 0, n_test: int | None = 17) -> Texts:
 
 def settings(**changes: object) -> Settings:
     """Twenty-five steps of four words in three columns, five an epoch, of a model with a few hundred parameters."""
-    small = {"width": 8, "heads": 2, "layers": 2, "batch_size": 3, "unroll": 4, "epochs": 5, "dropout": 0.3}
+    small = {"width": 8, "layers": 2, "batch_size": 3, "unroll": 4, "epochs": 5, "dropout": 0.3}
     # λ is not 1, the default: a factor that is forgotten must show
-    steered = {"optimizer": "adamw", "learning_rate": 0.05, "decay_after": 0, "table_mb": 1, "lam": 0.2}
+    steered = {"decay_after": 0, "table_mb": 1, "lam": 0.2}
     return Settings(**{**steered, **small, **changes})  # type: ignore[arg-type]
 
 

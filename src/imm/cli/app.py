@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from imm import __version__
-from imm.cli import demo, fit, lm, ngram, report, reproduce
+from imm.cli import demo, finetune, fit, lm, ngram, report, reproduce
 
 app = typer.Typer(
     name="imm",
@@ -22,6 +22,7 @@ app.command(name="reproduce")(reproduce.reproduce)
 app.command(name="report")(report.report)
 app.add_typer(ngram.app, name="ngram")
 app.add_typer(lm.app, name="lm")
+app.command(name="finetune")(finetune.finetune)
 
 
 def _version(wanted: bool) -> None:

@@ -1,6 +1,5 @@
 """``imm lm``: train a language model that matches a bigram, and measure one."""
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +23,7 @@ def train(
     train: Annotated[Path, typer.Option(help="The text to learn from, UTF-8, one sentence a line.")],
     valid: Annotated[
         Path,
-        typer.Option(help="The text that tells which epoch's model is best; with --model FOLDER the last is kept."),
+        typer.Option(help="The text that tells which epoch's model is best."),
     ],
     test: Annotated[Path | None, typer.Option(help="A text that the best model is judged on.")] = None,
     ngram_text: Annotated[
@@ -42,58 +41,48 @@ def train(
         typer.Option(
             help="none, kn-noising, unigram-noising, soft-noising, label-smoothing, reverse-kd, interpolation,"
             " imm-exact, imm-sampled, imm-serialized, imm-streaming; the last four also without imm-. Not given: none,"
-            " or imm-sampled with the presets paper and authors-code.",
+            " or imm-sampled with the preset paper.",
             show_default=False,
         ),
     ] = None,
-    preset: Annotated[
-        str, typer.Option(help="Settings to begin with: small (minutes), paper or authors-code (days).")
-    ] = "small",
+    preset: Annotated[str, typer.Option(help="Settings to begin with: small (minutes) or paper (days).")] = "small",
     level: Annotated[str, typer.Option(help="What is predicted: word or char.")] = "word",
     min_count: Annotated[int, typer.Option(help="Words that occur less often are <unk>.")] = 1,
-    model: Annotated[
-        str | None,
-        _setting("Model", "lstm or transformer; or a model of transformers to fine-tune: its folder or name."),
-    ] = None,
     width: Annotated[int | None, _setting("Model", "Of embedding and layers.")] = None,
-    layers: Annotated[int | None, _setting("Model", "How many.")] = None,
-    heads: Annotated[int | None, _setting("Model", "Of the transformer's attention.")] = None,
+    layers: Annotated[int | None, _setting("Model", "How many layers of LSTM cells.")] = None,
     dropout: Annotated[float | None, _setting("Model", "0 for none.")] = None,
     tied: Annotated[bool | None, _setting("Model", "Whether embedding and output share weights.")] = None,
-    optimizer: Annotated[
-        str | None,
-        _setting(
-            "Training", "sgd, or adamw, whose learning rate falls to zero over the epochs; transformers have adamw."
-        ),
-    ] = None,
-    learning_rate: Annotated[
-        float | None, _setting("Training", "At the beginning; of adamw, 0.003 unless told.")
-    ] = None,
+    learning_rate: Annotated[float | None, _setting("Training", "Of SGD, at the beginning.")] = None,
     decay_after: Annotated[
-        int | None,
-        _setting("Training", "From this epoch on it is reduced after each; 0: when valid gets no better (sgd)."),
+        int | None, _setting("Training", "It is halved after each epoch from this one on; 0: when valid does not fall.")
     ] = None,
     epochs: Annotated[int | None, _setting("Training", "At most.")] = None,
     batch_size: Annotated[int | None, _setting("Training", "Columns that the text is cut into.")] = None,
     unroll: Annotated[int | None, _setting("Training", "L: words in a window.")] = None,
+    precision: Annotated[
+        str | None, _setting("Training", "32; or bf16 for the output layer, faster on processors that know it.")
+    ] = None,
     seed: Annotated[int | None, _setting("Training", "Of all random numbers.")] = None,
+    start: Annotated[
+        Path | None,
+        typer.Option(
+            help="A trained model, the folder of a run, to begin with: this run is a second stage of it.",
+            rich_help_panel="Training",
+        ),
+    ] = None,
     lam: Annotated[float | None, _setting("Matching", "λ of IMM and of reverse KD.")] = None,
-    gamma: Annotated[float | None, _setting("Matching", "γ of noising and smoothing.")] = None,
+    gamma: Annotated[
+        float | None, _setting("Matching", "γ of noising and smoothing; with sampled, on batches without contexts.")
+    ] = None,
     falls: Annotated[
         bool | None, _setting("Matching", "Whether λ or γ falls from there, linearly to zero over the epochs.")
     ] = None,
-    n_contexts: Annotated[int | None, _setting("Matching", "k: contexts of a word (sampled).")] = None,
+    n_contexts: Annotated[
+        int | None, _setting("Matching", "k: contexts of each different word of a batch (sampled).")
+    ] = None,
     every: Annotated[int | None, _setting("Matching", "j: batches from one with k contexts to the next (sampled).")] = (
         None
     ),
-    positions: Annotated[
-        int | None,
-        _setting(
-            "Matching",
-            "m: positions of such a batch that are matched, 0 for all (sampled); of each row with a folder as --model"
-            " (sampled, exact).",
-        ),
-    ] = None,
     refresh_every: Annotated[
         int | None, _setting("Matching", "r: steps from one copy to the next, 0 for an epoch (serialized).")
     ] = None,
@@ -105,11 +94,8 @@ def train(
         int | None,
         _setting(
             "Matching",
-            "The most MB for induced bigrams (serialized, streaming) or, of our own models, states (exact, sampled).",
+            "The most MB for induced bigrams (serialized, streaming) or states (exact, sampled).",
         ),
-    ] = None,
-    start_below: Annotated[
-        float | None, _setting("Matching", "Matching begins when valid's perplexity is below; 0 for at once.")
     ] = None,
     tensorboard: Annotated[bool, typer.Option("--tensorboard", help="Write TensorBoard's files too.")] = False,
     as_json: AsJson = False,
@@ -119,42 +105,34 @@ def train(
     Interrupted, the same command continues where it stopped. Finished, it prints the figures again.
     """
     options = dict(locals())  # a setting has the name of its option
-    from imm.cli.lm_run import bigram_alone, describe, show_table
+    from imm.cli.lm_run import bigram_alone, describe, model_folder, name_unused, show_table
     from imm.cli.progress import reading, training
     from imm.language import Run, Settings, Texts
     from imm.language.claim import claimed
     from imm.language.methods import check_counts
     from imm.language.metrics import check_tensorboard
     from imm.language.settings import without_effect
+    from imm.language.training import identity
 
     names = [field for field in Settings.__dataclass_fields__ if options.get(field) is not None]
     chosen = {name: options[name] for name in names}
     if method in SHORT_FORMS:
         chosen["method"] = SHORT_FORMS[method]
-    if model not in (None, "lstm", "transformer"):
-        ours = {"preset": preset != "small", "level": level != "word", "min_count": min_count != 1}
-        given = [name for name, used in {**ours, "tensorboard": tensorboard}.items() if used]
-        files = {"train": train, "valid": valid} | ({} if test is None else {"test": test})
-        _fine_tune(chosen, given, files, {"ngram_text": ngram_text, "ngram": ngram}, out, as_json)
-        return
     settings = Settings.preset(preset, **chosen)
     if tensorboard:
         check_tensorboard()
     with reading("reading") as progress:
         texts = Texts.read(train, valid, test, ngram_text, ngram, level, min_count, progress)
     check_counts(settings, texts)
-    with claimed(out, settings.to_json(), texts.fingerprint()):  # before anything is said
+    begins = None if start is None else model_folder(start)
+    with claimed(out, identity(settings, begins), texts.fingerprint()):  # before anything is said
         option = "--ngram" if ngram is not None else "--ngram-text" if ngram_text is not None else ""
         if option and settings.method in ("none", "label-smoothing"):
             unused = f"method {settings.method} uses no bigram: {option} gives words to the vocabulary only"
             typer.echo(unused, err=True)
-        _name_unused(settings.method, without_effect(settings.method, chosen))
-        others = {"heads": settings.model == "lstm", "decay_after": settings.optimizer == "adamw"}
-        for name in others.keys() & chosen:
-            if others[name]:
-                typer.echo(f"{_option(name)} changes nothing with {settings.model} and {settings.optimizer}", err=True)
+        name_unused(settings.method, without_effect(settings.method, chosen))
         figures = describe(settings, texts)
-        run = Run(settings, texts, out, tensorboard)
+        run = Run(settings, texts, out, tensorboard, start=begins)
     steps = len(run.windows)
     finished = run.position.done
     if run.position.step and not finished:
@@ -170,47 +148,6 @@ def train(
         typer.echo(f"Epoch {figures['best_epoch']} of {figures['epochs']} was best. Written to {out}")
 
 
-def _fine_tune(
-    chosen: dict[str, Any],
-    given: list[str],
-    texts: dict[str, Path],
-    counted: dict[str, Path | None],
-    out: Path,
-    as_json: bool,
-) -> None:
-    """A model of transformers: options that only our own models have are refused."""
-    from imm.cli.progress import bar
-    from imm.language.settings import without_effect
-
-    try:
-        from imm.language.huggingface import load_tokenizer
-        from imm.language.huggingface.fine_tuning import METHODS_OF, FineTuning, fine_tune
-
-        load_tokenizer(chosen["model"])
-    except OSError as error:
-        raise OSError(f"--model is lstm, transformer, or a model of transformers; {error}") from None
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"--model is lstm, transformer, or a model of transformers, and for one the package {error.name} is needed:"
-            f" pip install 'imm[transformers]'; got {chosen['model']!r}"
-        ) from None
-    given += [name for name in chosen if name not in FineTuning.__dataclass_fields__]
-    if given:
-        ours = f"{_option(given[0])} is for the models lstm and transformer"
-        raise ValueError(f"{ours}, and has no meaning for {chosen['model']}")
-    if None not in counted.values():
-        raise ValueError("--ngram and --ngram-text both say what the bigram is: give one of them")
-    settings = FineTuning(**chosen)
-    _name_unused(settings.method, without_effect(settings.method, chosen, METHODS_OF))
-    with bar("fine-tuning") as progress:
-        figures = fine_tune(settings, texts, out, **counted, progress=progress)
-    if as_json:
-        show({"model": chosen["model"], **figures, "folder": str(out)}, as_json)
-    else:
-        show(figures, as_json)
-        typer.echo(f"Per token. The model is in {out / 'model'}")
-
-
 @app.command(name="eval")
 def evaluate(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `imm lm train` wrote, or its model/.")],
@@ -223,19 +160,13 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Perplexity of a text; unknown words are predicted as <unk>, and count."""
+    from imm.cli.lm_run import model_folder
     from imm.cli.progress import reading
     from imm.language import induced_ngram, load_model
     from imm.language.evaluation import log_likelihoods, perplexity
     from imm.language.texts import read_tokens
 
-    if (folder / "settings.json").exists() and not (folder / "model").exists():
-        lost = (folder / "result.json").exists()
-        why = "has lost its model" if lost else "has no model yet: its first epoch is not over"
-        raise ValueError(f"{folder} holds a run that {why}")
-    inner = folder / "model"
-    if any((place / "config.json").exists() for place in (folder, inner)):
-        raise ValueError(f"{folder} holds a model of transformers: its run has the figures, in result.json")
-    model, vocabulary, settings = load_model(inner if (inner / "model.json").exists() else folder)
+    model, vocabulary, settings = load_model(model_folder(folder))
     mb = 4 * len(vocabulary) ** 2 / 1e6
     if induced is not None and mb > table_mb:
         raise ValueError(
@@ -253,13 +184,3 @@ def evaluate(
         bigram = induced_ngram(model, contexts, len(vocabulary), settings.unroll, settings.batch_size)
         figures["induced_perplexity"] = bigram.perplexity(tokens)
     show(figures, as_json)
-
-
-def _name_unused(method: str, names: Iterable[str]) -> None:
-    """Says on standard error which of the chosen settings the method does not have."""
-    for name in names:
-        typer.echo(f"method {method} has no {_option(name)}: it changes nothing", err=True)
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"

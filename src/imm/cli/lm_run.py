@@ -1,7 +1,9 @@
 """What ``imm lm train`` says of a run: before it what is about to be trained, after it the figures."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -37,13 +39,13 @@ def describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
             among = "" if trie.base[texts.vocabulary.unk] else ", unknown ones among them"
             never = f"the bigram gives {n_never:,} words no probability{among}"
             notes.append(f"{never}: where they stand its own perplexity is infinite")
-    notes.append(f"{settings.model}: {figures['parameters']:,} parameters; method: {settings.method}")
+    notes.append(f"LSTM: {figures['parameters']:,} parameters; method: {settings.method}")
     if settings.method in ("imm-serialized", "imm-streaming"):
         span = min(settings.memory, settings.lifetime) if settings.method == "imm-streaming" else math.inf
         notes.append(describe_table(n_words, settings.table_mb, span))
     if settings.method in ("imm-exact", "imm-sampled"):
-        size = states_mb(len(windows), model.initial_state(windows.batch_size))
-        notes.append(f"states before {len(windows):,} windows of {windows.batch_size} columns: {size:,.0f} MB")
+        size = states_mb(windows, model.initial_state(windows.batch_size))
+        notes.append(f"states of {windows.inputs.numel():,} words: {size:,.0f} MB")
     if (windows.batch_size, windows.unroll) != (settings.batch_size, settings.unroll):
         notes.append(
             f"the training text does not fill {settings.batch_size} columns of windows of {settings.unroll} words:"
@@ -72,7 +74,25 @@ def show_table(settings: "Settings", figures: dict[str, Any]) -> None:
     table = Table("perplexity")
     for name in names:
         table.add_column(name, justify="right")
-    label = f"{settings.model}, {settings.method}"
+    label = f"LSTM, {settings.method}"
     for row, prefix in ((label, ""), ("the bigram alone", "bigram_")):
         table.add_row(row, *(f"{figures[f'{prefix}{name}_perplexity']:,.2f}" for name in names))
     Console().print(table)
+
+
+def model_folder(folder: Path) -> Path:
+    """Returns where the trained model of a run is; ``folder`` is the run's, or the model's own."""
+    inner = folder / "model"
+    if (folder / "settings.json").exists() and not inner.exists():
+        lost = (folder / "result.json").exists()
+        why = "has lost its model" if lost else "has no model yet: its first epoch is not over"
+        raise ValueError(f"{folder} holds a run that {why}")
+    if any((place / "config.json").exists() for place in (folder, inner)):
+        raise ValueError(f"{folder} holds a model of transformers: its run has the figures, in result.json")
+    return inner if (inner / "model.json").exists() else folder
+
+
+def name_unused(method: str, names: Iterable[str]) -> None:
+    """Says on standard error which of the chosen settings the method does not have."""
+    for name in names:
+        typer.echo(f"method {method} has no --{name.replace('_', '-')}: it changes nothing", err=True)

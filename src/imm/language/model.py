@@ -1,7 +1,6 @@
-"""What every full model answers, and how one is made and kept."""
+"""The paper's recurrent full model: how it is made, called and kept."""
 
 import json
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,12 +13,14 @@ from imm.files import check_file, first_line, whole_folder
 from imm.language.corpus import Vocabulary
 from imm.language.settings import Settings
 
-State = tuple[Tensor, ...]
-"""What a model carries from one window of text to the next; each tensor has the batch in its second dimension."""
+State = tuple[Tensor, Tensor]
+"""Hidden states and cells, carried from one window of text to the next; the batch is the second dimension."""
 
 
-class LanguageModel(nn.Module, ABC):
-    """Q: the next word's distribution given all words before.
+class LanguageModel(nn.Module):
+    """Q: the next word's distribution given all words before, by layers of LSTM cells.
+
+    Dropout acts on what goes up, not on what goes on, as in the paper's model.
 
     Args:
         n_words: how many words there are.
@@ -28,29 +29,45 @@ class LanguageModel(nn.Module, ABC):
 
     def __init__(self, n_words: int, settings: Settings) -> None:
         super().__init__()
+        between = settings.dropout if settings.layers > 1 else 0.0
         self.embedding = nn.Embedding(n_words, settings.width)
         self.output = nn.Linear(settings.width, n_words)
         if settings.tied:
             self.output.weight = self.embedding.weight
         self.dropout = nn.Dropout(settings.dropout)
+        self.cells = nn.LSTM(settings.width, settings.width, settings.layers, dropout=between)
+        self.output_dtype: torch.dtype | None = None  # another one for the output layer's product
 
     def reset_parameters(self, scale: float) -> None:
-        """Uniform in ± ``scale``, as in the code that the paper builds on; scales of a layer norm stay one."""
+        """Makes weights uniform in ± ``scale``, and biases zero but for the forget gate's, which is one."""
         for parameter in self.parameters():
             if parameter.ndim > 1:
                 nn.init.uniform_(parameter, -scale, scale)
+        width = self.cells.hidden_size
+        nn.init.zeros_(self.output.bias)
+        for name, bias in self.cells.named_parameters():
+            if name.startswith("bias"):
+                nn.init.zeros_(bias)
+            if name.startswith("bias_ih"):
+                nn.init.ones_(bias[width : 2 * width])
 
-    @abstractmethod
     def initial_state(self, batch_size: int) -> State:
-        """Before the first word."""
+        """Returns zeros: the hidden states and the cells, ``[layers, batch, width]`` each."""
+        shape = self.cells.num_layers, batch_size, self.cells.hidden_size
+        return self.output.weight.new_zeros(shape), self.output.weight.new_zeros(shape)
 
-    @abstractmethod
     def hidden(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """Reads a window: ``[L, batch]`` tokens to ``[L, batch, width]``, and the state after it, detached."""
+        hidden, (h, c) = self.cells(self.dropout(self.embedding(tokens)), state)
+        return hidden, (h.detach(), c.detach())
 
     def log_q(self, hidden: Tensor) -> Tensor:
-        """``log Q(· | x)``, ``[n, words]``, from rows of :meth:`hidden`, ``[n, width]``."""
-        return torch.log_softmax(self.output(self.dropout(hidden)), -1)
+        """Returns ``log Q(· | x)``, ``[n, words]``, from rows of :meth:`hidden`, ``[n, width]``."""
+        rows, weight, bias = self.dropout(hidden), self.output.weight, self.output.bias
+        if self.output_dtype is None:
+            return torch.log_softmax(nn.functional.linear(rows, weight, bias), -1)
+        low = (each.to(self.output_dtype) for each in (rows, weight, bias))
+        return torch.log_softmax(nn.functional.linear(*low).to(rows.dtype), -1)
 
     def forward(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
         """A window: ``[L, batch]`` tokens to ``[L · batch, words]`` log-probabilities, and the state after it."""
@@ -59,17 +76,14 @@ class LanguageModel(nn.Module, ABC):
 
 
 def build(n_words: int, settings: Settings) -> LanguageModel:
-    """A new model with random parameters."""
-    from imm.language.lstm import LSTM
-    from imm.language.transformer import Transformer
-
-    model = LSTM(n_words, settings) if settings.model == "lstm" else Transformer(n_words, settings)
+    """Returns a new model with random parameters."""
+    model = LanguageModel(n_words, settings)
     model.reset_parameters(settings.init)
     return model
 
 
 def shape_only(n_words: int, settings: Settings) -> LanguageModel:
-    """What :func:`build` would make, without memory for its numbers."""
+    """Returns what :func:`build` would make, without memory for its numbers."""
     with torch.device("meta"):
         return build(n_words, settings)
 

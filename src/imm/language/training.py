@@ -1,10 +1,11 @@
 """The training loop: steps, epochs, the learning rate, and what survives an interruption."""
 
+import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -14,15 +15,15 @@ from torch import Generator, Tensor
 from torch.nn.functional import nll_loss
 from torch.nn.utils import clip_grad_norm_
 
-from imm.files import write_whole
+from imm.files import check_file, digest, write_whole
 from imm.language import checkpoint
 from imm.language.checkpoint import Checkpoint
 from imm.language.claim import claimed
 from imm.language.evaluation import judged, log_likelihoods, mixed_perplexities, perplexity
 from imm.language.methods import Loss, Step, method_for
 from imm.language.metrics import Metrics
-from imm.language.model import build, load_model, load_parameters, save_model
-from imm.language.settings import Settings
+from imm.language.model import LanguageModel, build, load_model, load_parameters, save_model
+from imm.language.settings import VERSIONS, Settings, without_effect
 from imm.language.texts import Texts
 from imm.language.windows import Windows
 from imm.matching import clipped_apart
@@ -47,7 +48,6 @@ class Position:
         rate: the learning rate.
         decays: how often it was reduced because valid got no better (SGD).
         best, best_epoch: the lowest validation perplexity so far, and the epoch after which it was.
-        active: whether λ is in use yet.
         loss, count: the sum of the epoch's cross-entropies, and of how many steps.
         terms: of each loss term since the last record, its sum and of how many steps.
         done: whether training is over.
@@ -60,7 +60,6 @@ class Position:
     decays: int = 0
     best: float = math.inf
     best_epoch: int = 0
-    active: bool = False
     loss: float = 0.0
     count: int = 0
     terms: dict[str, tuple[float, int]] = field(default_factory=dict)
@@ -77,6 +76,8 @@ class Run:
             and at last ``result.json``. A run that was interrupted there continues, to the same bits.
         tensorboard: whether TensorBoard's files are written too.
         checkpoint_seconds: how much work an interruption may cost.
+        start: the folder of a trained model whose parameters this run begins with, as a stage of its own: with its own
+            learning rate, and with other random numbers than any stage before, whatever the seed.
     """
 
     def __init__(
@@ -86,28 +87,30 @@ class Run:
         folder: Path,
         tensorboard: bool = False,
         checkpoint_seconds: float = 120.0,
+        start: Path | None = None,
     ) -> None:
         self.settings, self.texts, self.folder = settings, texts, folder
         self._checkpoint_seconds = checkpoint_seconds
-        with claimed(folder, settings.to_json(), texts.fingerprint()):
-            self._make_ready(tensorboard)
+        with claimed(folder, identity(settings, start), texts.fingerprint()):
+            self._make_ready(tensorboard, start)
 
-    def _make_ready(self, tensorboard: bool) -> None:
+    def _make_ready(self, tensorboard: bool, start: Path | None) -> None:
         settings, texts = self.settings, self.texts
-        torch.manual_seed(settings.seed)
-        self._generator = Generator().manual_seed(settings.seed)
+        # A stage that used the seed of the one before would drop the same units in the same order.
+        seed = settings.seed if start is None else int(digest(settings.seed, _parameters_digest(start)), 16)
+        torch.manual_seed(seed)
+        self._generator = Generator().manual_seed(seed)
         self.windows = Windows(texts.train, settings.batch_size, settings.unroll)
         self._used = replace(settings, unroll=self.windows.unroll)  # of a short text it is less
         self.model = build(len(texts.vocabulary), self._used)
+        if start is not None:
+            _begin_with(self.model, start, texts, settings)
         self.method = method_for(settings, texts, self.windows, self.model, self._generator)
         self._parameters = list(self.model.parameters())
         self._state = self.model.initial_state(self.windows.batch_size)
         rate = settings.learning_rate
-        if settings.optimizer == "sgd":
-            self._optimizer: torch.optim.Optimizer = torch.optim.SGD(self._parameters, rate)
-        else:
-            self._optimizer = torch.optim.AdamW(self._parameters, rate, weight_decay=settings.weight_decay)
-        self.position = Position(rate=rate, active=settings.matches and settings.start_below == 0)
+        self._optimizer = torch.optim.SGD(self._parameters, rate)
+        self.position = Position(rate=rate)
         length = self._resume()
         self._metrics = Metrics(self.folder, length, tensorboard, self.position.step)
 
@@ -141,13 +144,15 @@ class Run:
         at, settings = self.position, self.settings
         self._set_rate()
         left = 1 - at.step / (settings.epochs * len(self.windows)) if settings.falls else 1.0
-        step = Step(self.model, self.windows[at.window], self._state, at.active, settings.lam * left, left)
+        step = Step(self.model, self.windows[at.window], self._state, settings.lam * left, left)
         step = replace(step, batch=self.method.prepare(step))
-        log_q, after = self.model(step.batch.inputs, self._state)
+        with self._fast_output():
+            log_q, after = self.method.read(step)
         self._check(nll_loss(log_q.detach(), step.batch.labels).item())  # or the method would refuse it in its words
         loss: Loss = self.method(log_q, step)
         self._optimizer.zero_grad()
-        norm = self._first_pass(loss)
+        (loss.total * self.windows.unroll).backward()
+        norm = clip_grad_norm_(self._parameters, settings.clip)
         cross_entropy = loss.parts["cross_entropy"].item()
         self._check(cross_entropy, loss=loss.total.item(), gradient_norm=norm.item())
         parts = dict(loss.parts)
@@ -160,40 +165,23 @@ class Run:
         at.step, at.window = at.step + 1, at.window + 1
         return parts
 
-    def _first_pass(self, loss: Loss) -> Tensor:
-        """The gradient of the primary pass; gives its norm before it was clipped.
-
-        Where settings treat the labels' gradient otherwise than the restricted model's, as the published code does,
-        each has its own way back through the model.
-        """
-        settings, unroll = self.settings, self.windows.unroll
-        matched = loss.matched if settings.embedding_factor != 1 or not settings.clip_apart else None
-        ((loss.total if matched is None else loss.primary) * unroll).backward(retain_graph=matched is not None)
-        norm = clip_grad_norm_(self._parameters, settings.clip)
-        embedding = self.model.embedding.weight
-        if self.position.active and settings.embedding_factor != 1 and embedding.grad is not None:
-            embedding.grad *= settings.embedding_factor
-        if matched is not None:
-            with clipped_apart(self._parameters, self._clip_of_matching):
-                (matched * unroll).backward()
-            norm = clip_grad_norm_(self._parameters, math.inf)
-        return norm
-
-    @property
-    def _clip_of_matching(self) -> float:
-        return self.settings.clip if self.settings.clip_apart else math.inf
-
     def _second_pass(self, step: Step) -> Tensor:
         """In evaluation mode; the primary state is not touched (Section experiments, LSTM)."""
-        embedding = self.model.embedding.weight
         self.model.eval()
-        embedding.requires_grad_(self.settings.match_embedding)
         try:
-            with clipped_apart(self._parameters, self._clip_of_matching):
+            with clipped_apart(self._parameters, self.settings.clip, step.lam), self._fast_output():
                 return self.method.backward_apart(step, self.windows.unroll)
         finally:
-            embedding.requires_grad_(True)
             self.model.train()
+
+    @contextmanager
+    def _fast_output(self) -> Iterator[None]:
+        """Computes the output layer as the setting ``precision`` says; outside it is exact."""
+        self.model.output_dtype = torch.bfloat16 if self.settings.precision == "bf16" else None
+        try:
+            yield
+        finally:
+            self.model.output_dtype = None
 
     def _check(self, cross_entropy: float, **others: float) -> None:
         if not (cross_entropy <= self._hopeless and all(map(math.isfinite, others.values()))):
@@ -212,16 +200,13 @@ class Run:
     def _diverged(self, how: str) -> DivergenceError:
         kept = f"; the last good state is in {self.folder}" if (self.folder / "checkpoint.safetensors").exists() else ""
         smaller = f"a learning rate below {self.position.rate:g}"
-        if self.position.active and self.settings.lam:
+        if self.settings.lam and not without_effect(self.settings.method, ["lam"]):
             smaller += f" or a λ below {self.settings.lam:g}"
         return DivergenceError(f"training diverged {how}{kept}; try {smaller}, in another folder")
 
     def _set_rate(self) -> None:
-        at, settings = self.position, self.settings
-        if settings.optimizer == "adamw":
-            at.rate = settings.learning_rate * (1 - at.step / (settings.epochs * len(self.windows)))
         for group in self._optimizer.param_groups:
-            group["lr"] = at.rate
+            group["lr"] = self.position.rate
 
     def _end_epoch(self) -> float:
         """Judges the model, and decides what it means for the next epoch; gives the validation perplexity."""
@@ -237,13 +222,11 @@ class Run:
         if valid < at.best:
             at.best, at.best_epoch = valid, at.epoch
             save_model(self.model, self.texts.vocabulary, self._used, self.folder / "model")
-        elif settings.optimizer == "sgd" and not settings.decay_after:
+        elif not settings.decay_after:
             at.rate, at.decays = at.rate * settings.decay, at.decays + 1
             self.model.load_state_dict(load_parameters(self.folder / "model", settings))
-        if settings.optimizer == "sgd" and 0 < settings.decay_after <= at.epoch:
+        if 0 < settings.decay_after <= at.epoch:
             at.rate *= settings.decay
-        if settings.matches and not at.active and valid < settings.start_below:
-            at.active, at.rate = True, settings.restart_rate or at.rate
         at.done = at.epoch == settings.epochs or at.decays > settings.max_decays
         return valid
 
@@ -306,10 +289,44 @@ class Run:
         checkpoint.restore_optimizer(self._optimizer, found.under("optimizer"))
         checkpoint.restore_generators(self._generator, found.under("generator"))
         state = found.under("state")
-        if [state[str(i)].shape for i in range(len(state))] != [part.shape for part in self._state]:
+        before = state["0"], state["1"]
+        if [part.shape for part in before] != [part.shape for part in self._state]:
             raise ValueError("its state is of other columns")
-        self._state = tuple(state[str(i)] for i in range(len(state)))
+        self._state = before
         return int(found.record["metrics"])
+
+
+def identity(settings: Settings, start: Path | None = None) -> dict[str, Any]:
+    """Returns what tells a run from others: its settings, its method's version and the parameters it begins with."""
+    version = VERSIONS.get(settings.method)
+    return {
+        **settings.to_json(),
+        **({} if version is None else {"version": version}),
+        **({} if start is None else {"start": _parameters_digest(start)}),
+    }
+
+
+def _parameters_digest(folder: Path) -> str:
+    path = folder / "model.safetensors"
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}")
+    check_file(path)
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:16]
+
+
+def _begin_with(model: LanguageModel, start: Path, texts: Texts, shape: Settings) -> None:
+    trained, vocabulary, settings = load_model(start)
+    if (vocabulary.words, vocabulary.level) != (texts.vocabulary.words, texts.vocabulary.level):
+        raise ValueError(
+            f"{start} has another vocabulary than these texts: {len(vocabulary):,} words there,"
+            f" {len(texts.vocabulary):,} here"
+        )
+    for name in ("width", "layers", "tied"):
+        there, here = getattr(settings, name), getattr(shape, name)
+        if there != here:
+            raise ValueError(f"{start} is a model of another shape: {name} {there} there and {here} here")
+    model.load_state_dict(trained.state_dict())
 
 
 def _figures(path: Path, names: Sequence[str]) -> dict[str, float] | None:

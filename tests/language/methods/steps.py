@@ -52,9 +52,7 @@ class Taken:
         return _take(self.method, self.windows, self.texts, self.generator, step)
 
 
-def take(
-    n: int, active: bool = True, after: Taken | None = None, texts: Texts | None = None, **changes: Any
-) -> Iterator[Taken]:
+def take(n: int, after: Taken | None = None, texts: Texts | None = None, **changes: Any) -> Iterator[Taken]:
     """The first ``n`` steps, or those after another step, by a method that was loaded from that one's state."""
     changes = {"dropout": 0.0, "refresh_every": 2, "every": 2, **changes}
     settings = tiny.settings(**changes)
@@ -65,7 +63,7 @@ def take(
     method = method_for(settings, texts, windows, model, generator)
     if after is None:
         state = model.initial_state(windows.batch_size)
-        taken = _take(method, windows, texts, generator, Step(model, windows[0], state, active, settings.lam, 1.0))
+        taken = _take(method, windows, texts, generator, Step(model, windows[0], state, settings.lam, 1.0))
     else:
         method.load_state_dict(after.method.state_dict())
         generator.set_state(after.generator.get_state())
@@ -79,5 +77,5 @@ def take(
 def _take(method, windows, texts, generator, step) -> Taken:
     given = step.batch
     step = replace(step, batch=method.prepare(step))
-    log_q, after = step.model(step.batch.inputs, step.state)
+    log_q, after = method.read(step)
     return Taken(method, windows, texts, generator, step, given, log_q, after, method(log_q, step))

@@ -38,8 +38,10 @@ class Apart:
         finally:
             self._put(primary)
 
-    def add(self, max_norm: float) -> None:
-        """Adds what is held to the ``.grad``, clipped to ``max_norm`` (0 for no clipping), and holds nothing then.
+    def add(self, max_norm: float, lam: float) -> None:
+        """Adds ``lam`` times what is held, clipped to ``max_norm``, to the ``.grad``, and holds nothing then.
+
+        With a norm of 0 nothing is clipped. λ comes after clipping, or it would have no effect once the clip binds.
 
         Called when the gradients of the primary loss are complete, clipped and averaged over processes.
         """
@@ -48,7 +50,7 @@ class Apart:
                 pairs = zip(self._held, self._parameters, strict=True)
                 self._held = [torch.zeros_like(p) if g is None and p.requires_grad else g for g, p in pairs]
             self._together.add_up([gradient for gradient in self._held if gradient is not None])
-            with clipped_apart(self._parameters, max_norm or math.inf):
+            with clipped_apart(self._parameters, max_norm or math.inf, lam):
                 self._put(self._held)
         self._held = [None] * len(self._parameters)
 

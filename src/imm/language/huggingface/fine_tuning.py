@@ -1,4 +1,4 @@
-"""Fine-tunes a causal model on a text file, with an n-gram of the same or a larger text: ``imm lm train --model``."""
+"""Fine-tunes a causal model on a text file, with an n-gram of the same or a larger text: ``imm finetune``."""
 
 import hashlib
 import json

@@ -104,8 +104,8 @@ class Matcher(nn.Module):
         """``Σ_t w_t IMM_t`` over the batch's places, differentiable."""
         raise NotImplementedError
 
-    def backward_apart(self, model: Any, batch: Batch, lam: float) -> Tensor:
-        """Adds the gradient of λ times that sum to the ``.grad``, and gives the sum."""
+    def backward_apart(self, model: Any, batch: Batch, scale: float) -> Tensor:
+        """Adds the gradient of ``scale`` times that sum to the ``.grad``, and returns the sum."""
         raise NotImplementedError
 
     def _choose(self, places: Places) -> Places:
@@ -212,14 +212,14 @@ class SampledMatcher(Matcher):
 
     apart = True
 
-    def backward_apart(self, model: Any, batch: Batch, lam: float) -> Tensor:
+    def backward_apart(self, model: Any, batch: Batch, scale: float) -> Tensor:
         """See the base class."""
         places = self._choose(batch.places)
         contexts = self._contexts(places.short)
         if len(places) == 0:
             return places.weight.new_zeros(())
         at_once = self._contexts_at_once(batch)
-        return sampled_backward(self._log_q(model), contexts, places.short, places.weight, self.target, lam, at_once)
+        return sampled_backward(self._log_q(model), contexts, places.short, places.weight, self.target, scale, at_once)
 
     def _contexts(self, short: Tensor) -> Contexts:
         """Drawn for the whole batch of all processes; one's own of them, on the CPU."""

@@ -33,10 +33,10 @@ def sampled_backward(
     short: Tensor,
     weight: Tensor,
     target: Target,
-    lam: float,
+    scale: float,
     rows_at_once: int = 32,
 ) -> Tensor:
-    """Adds the gradient of ``λ Σ_t w_t IMM_t`` with drawn contexts to the ``.grad``   (Eq. IMM-component).
+    """Adds the gradient of ``scale · Σ_t w_t IMM_t`` with drawn contexts to the ``.grad``   (Eq. IMM-component).
 
     The sum over places is taken apart, so that k contexts of few places are held at a time, and differentiated in one
     pass. Only where k is above ``rows_at_once`` are contexts replayed one by one (Eq. sequentializing-derivation).
@@ -47,7 +47,7 @@ def sampled_backward(
         short: ``[n, m]``.
         weight: ``[n]``.
         target: the restricted model.
-        lam: λ.
+        scale: a factor of the gradient.
         rows_at_once: how many rows of ``log_q`` are held.
 
     Returns:
@@ -60,7 +60,7 @@ def sampled_backward(
         matching = Sampled(_Fixed(some), None, min(k, rows_at_once))
         w = weight[places]
         rows = target(as_keys(short[places])).to(weight.device)
-        total += matching.backward(log_q, short[places], rows, lam * float(w.sum()), w) * w.sum()
+        total += matching.backward(log_q, short[places], rows, scale * float(w.sum()), w) * w.sum()
     return total
 
 

@@ -121,13 +121,14 @@ class IMMTrainer(Trainer):
         if not self.matcher.apart:
             return loss
         batch = self.matcher.batch(self._prepare_inputs(inputs))
-        lam: float = self.args.lam * self._counted(num_items_in_batch)
+        counted = self._counted(num_items_in_batch)
         share = 1 / self._places(batch)
-        with self._apart.gathering(), self.accelerator.autocast():
-            total = self.matcher.backward_apart(language_model(self.model), batch, lam * share)
+        with self._apart.gathering(), self.accelerator.autocast():  # λ comes after clipping: add_apart
+            total = self.matcher.backward_apart(language_model(self.model), batch, counted * share)
         matching = total * share * self._together.size  # the trainer takes the mean over processes
         self._note("matching", matching)
-        return loss + lam * matching
+        total_loss: Tensor = loss + self.args.lam * counted * matching
+        return total_loss
 
     def compute_loss(
         self, model: Any, inputs: dict[str, Any], return_outputs: bool = False, num_items_in_batch: Any = None
@@ -156,8 +157,8 @@ class IMMTrainer(Trainer):
         return super().prediction_step(model, self._for_model(inputs), *rest, **more)
 
     def add_apart(self) -> None:
-        """Adds the gradient of sampled matching, clipped apart, to that of the primary loss, which is clipped."""
-        self._apart.add(self.args.max_grad_norm)
+        """Adds the gradient of sampled matching, clipped apart and then times λ, to the clipped primary one."""
+        self._apart.add(self.args.max_grad_norm, self.args.lam)
 
     def log(self, logs: dict[str, float], *rest: Any, **more: Any) -> None:
         """Adds the loss terms, each the mean over steps since the last time."""

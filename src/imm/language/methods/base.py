@@ -18,7 +18,6 @@ class Step:
         model: the full model.
         batch: what it reads.
         state: its state before.
-        active: whether the restricted model is used yet.
         lam: λ at this step.
         left: which share of λ and γ is left at this step; ``lam`` is that of λ.
     """
@@ -26,7 +25,6 @@ class Step:
     model: LanguageModel
     batch: Batch
     state: State
-    active: bool
     lam: float
     left: float
 
@@ -54,8 +52,8 @@ class Loss:
 class Method(nn.Module):
     """A way to train; this one is plain cross-entropy. What it remembers is its ``state_dict``.
 
-    A step calls :meth:`prepare`, the model on what that gave, :meth:`forward` on the log-probabilities, and, once the
-    loss was differentiated, :meth:`backward_apart` if ``apart`` says so.
+    A step calls :meth:`prepare`, :meth:`read` on what that gave, :meth:`forward` on the log-probabilities, and, once
+    the loss was differentiated, :meth:`backward_apart` if ``apart`` says so.
 
     Attributes:
         apart: whether the prepared step has a second pass, with a gradient of its own.
@@ -66,6 +64,10 @@ class Method(nn.Module):
     def prepare(self, step: Step) -> Batch:
         """What the model reads instead of the batch, and learns to predict."""
         return step.batch
+
+    def read(self, step: Step) -> tuple[Tensor, State]:
+        """Runs the model on the prepared batch; returns ``[n, words]`` log-probabilities, and the state after it."""
+        return step.model(step.batch.inputs, step.state)  # type: ignore[no-any-return]
 
     def forward(self, log_q: Tensor, step: Step) -> Loss:
         """The loss that is differentiated with the primary pass.
@@ -78,15 +80,15 @@ class Method(nn.Module):
         return Loss(cross_entropy, {"cross_entropy": cross_entropy.detach()})
 
     def backward_apart(self, step: Step, scale: float) -> Tensor:
-        """Adds the second pass's gradient times ``scale`` to the ``.grad``; gives the matching loss for the log.
+        """Adds the gradient of ``scale`` times the matching loss to the ``.grad``, and returns that loss for the log.
 
-        The model is in evaluation mode.
+        The model is in evaluation mode. λ is not a part of it: the gradient is clipped before it is multiplied by λ.
         """
         raise NotImplementedError
 
 
 class Matched(Method):
-    """Cross-entropy + λ · the loss of :meth:`match`, from when the restricted model is used.
+    """Cross-entropy + λ · the loss of :meth:`match`.
 
     Args:
         bigram: the restricted model.
@@ -103,7 +105,5 @@ class Matched(Method):
     def forward(self, log_q: Tensor, step: Step) -> Loss:
         """See the base class."""
         plain = super().forward(log_q, step)
-        if not step.active:
-            return plain
         matching = self.match(log_q, step)
         return Loss(plain.primary, plain.parts | {"matching": matching.detach()}, step.lam * matching)

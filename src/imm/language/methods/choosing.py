@@ -34,8 +34,11 @@ def method_for(
             return ReverseKD(bigram)
         case "imm-exact":
             return Exact(bigram, windows, model, settings, generator)
-        case "imm-sampled":
-            return Sampled(bigram, windows, model, settings, generator)
+        case "imm-sampled" if settings.every == 1:
+            return Sampled(bigram, None, windows, model, settings, generator)
+        case "imm-sampled" if counts is not None:
+            noise = kneser_ney_noise(bigram, counts, settings.gamma)
+            return Sampled(bigram, noise, windows, model, settings, generator)
         case "imm-serialized":
             return Serialized(bigram, windows, model, settings)
         case "imm-streaming":
@@ -45,5 +48,9 @@ def method_for(
 
 def check_counts(settings: Settings, texts: Texts) -> None:
     """Refuses noising by frequency where only the bigram is there."""
-    if settings.method in ("kn-noising", "unigram-noising") and texts.counts is None:
-        raise ValueError(f"{settings.method} needs the counts of words: give the bigram's text instead of the bigram")
+    noises = settings.method in ("kn-noising", "unigram-noising")
+    if texts.counts is None and (noises or (settings.method == "imm-sampled" and settings.every > 1)):
+        otherwise = "" if noises else ", or match on every batch (every 1)"
+        raise ValueError(
+            f"{settings.method} needs the counts of words: give the bigram's text instead of the bigram{otherwise}"
+        )

@@ -3,72 +3,88 @@
 import torch
 from torch import Tensor, nn
 
+from imm.language.evaluation import evaluating
 from imm.language.model import LanguageModel, State
 from imm.language.windows import Windows
 
-BUCKETS = 6
+SEGMENT = 5
+"""Words from one kept state to the next: a context is run over at most as many."""
 
 
-def states_mb(n_windows: int, initial: State) -> float:
-    """What the :class:`States` of so many windows take; ``initial`` may be on the meta device."""
-    return n_windows * sum(part.numel() * _kept(part).itemsize for part in initial) / 1e6
+def states_mb(windows: Windows, initial: State) -> float:
+    """Returns the MB that :class:`KeptStates` of a text take; ``initial`` may be on the meta device."""
+    return len(windows) * _per_window(windows) * sum(part.numel() for part in initial) * torch.half.itemsize / 1e6
 
 
-def _kept(part: Tensor) -> torch.dtype:
-    return torch.float16 if part.is_floating_point() else torch.int32
+def _per_window(windows: Windows) -> int:
+    return -(-windows.unroll // SEGMENT)
 
 
-class States(nn.Module):
-    """For each window of the text, the model's state when the primary pass last came to it; half precision.
+class KeptStates(nn.Module):
+    """The model's state before every fifth word of the text, as the primary pass last left it; half precision.
+
+    "The IMM branch never changes the state and uses the state set by the primary branch when traversing the dataset"
+    (Section experiments): a context anywhere in the text is then a few words to run, and not all of its history.
 
     Args:
-        n_windows: how many there are.
-        initial: a model's initial state, which every window has at first.
+        windows: the training text.
+        initial: a model's initial state, which is everywhere at first.
         most_mb: the most that they may take.
     """
 
-    def __init__(self, n_windows: int, initial: State, most_mb: int) -> None:
+    def __init__(self, windows: Windows, initial: State, most_mb: int) -> None:
         super().__init__()
-        size = states_mb(n_windows, initial)
+        size = states_mb(windows, initial)
         if size > most_mb:
             raise ValueError(
-                f"the states of {n_windows:,} windows take {size:,.1f} MB, more than table_mb {most_mb:,}: raise it"
+                f"the states of {windows.inputs.numel():,} words take {size:,.1f} MB, more than table_mb {most_mb:,}:"
+                " raise it"
             )
-        self._dtypes = [part.dtype for part in initial]
-        for i, part in enumerate(initial):
-            self.register_buffer(f"part{i}", part.to(_kept(part)).expand(n_windows, *part.shape).clone())
+        self._windows, self._per_window = windows, _per_window(windows)
+        for name, part in zip(("h", "c"), initial, strict=True):
+            self.register_buffer(name, part.half().repeat(len(windows) * self._per_window, 1, 1, 1))
 
-    def keep(self, window: int, state: State) -> None:
-        """The state before a window."""
-        for i, part in enumerate(state):
-            self.get_buffer(f"part{i}")[window] = part
+    @torch.no_grad()
+    def fill(self, model: LanguageModel) -> None:
+        """Reads the whole text in evaluation mode: contexts have their history before training has come by there."""
+        state = model.initial_state(self._windows.batch_size)
+        with evaluating(model):
+            for number in range(len(self._windows)):
+                _, state = self._hidden(model, number, self._windows[number].inputs, state)
 
-    def gather(self, windows: Tensor, columns: Tensor) -> State:
-        """The states before these windows of these columns, as one batch."""
-        parts = (self.get_buffer(f"part{i}")[windows, :, columns] for i in range(len(self._dtypes)))
-        return tuple(part.transpose(0, 1).to(dtype) for part, dtype in zip(parts, self._dtypes, strict=True))
+    def read(self, model: LanguageModel, number: int, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        """Runs the model on a window and keeps its states; returns what ``model(inputs, state)`` returns."""
+        hidden, state = self._hidden(model, number, inputs, state)
+        return model.log_q(hidden.flatten(0, 1)), state
 
+    def _hidden(self, model: LanguageModel, number: int, inputs: Tensor, state: State) -> tuple[Tensor, State]:
+        hidden = []
+        for i, part in enumerate(inputs.split(SEGMENT)):
+            segment = number * self._per_window + i
+            self.get_buffer("h")[segment], self.get_buffer("c")[segment] = state
+            read, state = model.hidden(part, state)
+            hidden.append(read)
+        return torch.cat(hidden), state
 
-def log_q_at(model: LanguageModel, windows: Windows, states: States, positions: Tensor) -> Tensor:
-    """``log Q(· | all words up to a position)`` for positions of the text, ``[m, words]``.
+    def log_q_at(self, model: LanguageModel, positions: Tensor) -> Tensor:
+        """Returns ``log Q(· | all words up to a position)`` for positions of the text, ``[m, words]``.
 
-    A window is run once, from its beginning to the last position that is asked for, however many are. Windows are run
-    together with others of about the same length.
-    """
-    column, window, place = windows.locate(positions)
-    key, run = torch.unique(window * windows.batch_size + column, return_inverse=True)
-    last = torch.zeros_like(key).scatter_reduce_(0, run, place, "amax")
-    hidden: Tensor | None = None
-    for runs in last.argsort().chunk(BUCKETS):
-        length = int(last[runs].max()) + 1
-        begin = key[runs] // windows.batch_size
-        columns = key[runs] % windows.batch_size
-        inputs = windows.inputs[begin * windows.unroll + torch.arange(length)[:, None], columns]
-        read, _ = model.hidden(inputs, states.gather(begin, columns))
-        if hidden is None:
-            hidden = read.new_zeros(len(positions), read.shape[-1])
-        mine = torch.zeros_like(key).index_put_((runs,), torch.arange(1, len(runs) + 1))[run]
-        asked = mine.nonzero()[:, 0]
-        hidden = hidden.index_put((asked,), read[place[asked], mine[asked] - 1])
-    assert hidden is not None
-    return model.log_q(hidden)
+        The gradient reaches back to the kept state, that is over at most five words.
+        """
+        column, window, place = self._windows.locate(positions)
+        segment, last = window * self._per_window + place // SEGMENT, place % SEGMENT
+        first = window * self._windows.unroll + place - last
+        hidden: Tensor | None = None
+        for n in range(SEGMENT):
+            mine = (last == n).nonzero()[:, 0]
+            if len(mine):
+                columns = column[mine]
+                inputs = self._windows.inputs[first[mine] + torch.arange(n + 1)[:, None], columns]
+                h, c = (self.get_buffer(name)[segment[mine], :, columns] for name in ("h", "c"))
+                state = h.transpose(0, 1).to(model.output.weight), c.transpose(0, 1).to(model.output.weight)
+                read, _ = model.hidden(inputs, state)
+                if hidden is None:
+                    hidden = read.new_zeros(len(positions), read.shape[-1])
+                hidden = hidden.index_put((mine,), read[-1])
+        assert hidden is not None
+        return model.log_q(hidden)

@@ -1,16 +1,14 @@
-"""IMM with a second pass over extended contexts: k drawn ones for each short context, or all of them."""
-
-from dataclasses import replace
+"""IMM with a second pass over extended contexts: k drawn ones for each word of the batch, or all of them."""
 
 import torch
 from torch import Generator, Tensor
 
 from imm import matching
+from imm.baselines import Noise
 from imm.inducers import Multiset
-from imm.language.methods.base import Loss, Step
-from imm.language.methods.contexts import States, log_q_at
-from imm.language.methods.soft import ReverseKD, rows
-from imm.language.model import LanguageModel
+from imm.language.methods.base import Loss, Method, Step
+from imm.language.methods.contexts import KeptStates
+from imm.language.model import LanguageModel, State
 from imm.language.settings import Settings
 from imm.language.windows import Batch, Windows
 from imm.targets.ngram import Ngram
@@ -18,87 +16,97 @@ from imm.targets.ngram import Ngram
 ROWS_AT_ONCE = 1024
 
 
-class Sampled(ReverseKD):
-    """Cross-entropy + λ · IMM, on every j-th batch with k contexts a short context, on the others with one.
+class Sampled(Method):
+    """Cross-entropy + λ · IMM on every j-th batch, and noised labels on the others.
 
-    The one is the batch's own context, which costs no pass: that is reverse KD. On a j-th batch, ``m`` of the batch's
-    positions are drawn, so short contexts by their frequency; for each of them k positions of the text with the same
-    word; and the model is run on those in evaluation mode. Each is run from the start of its window, from the state
-    that the primary pass had there when it last came by.
+    On a j-th batch each different word has k drawn contexts, which all positions with this word share: a word that
+    stands there once would have too few if each position drew its own, and IMM with one draw is reverse KD
+    (Eq. jensen). The model is run in evaluation mode.
+
+    On the others the restricted model enters as in the published program, at no cost: a position's label is mixed with
+    the continuation probability, at the rate of Kneser-Ney noising.
 
     Args:
         bigram: the restricted model.
+        noise: the rate of that mixture for each word, and the continuation probability.
         windows: the training text.
         model: the full model, for the shape of its state.
-        settings: ``n_contexts``, ``every``, ``positions``, ``table_mb``.
+        settings: ``n_contexts``, ``every``, ``table_mb``.
         generator: of the draws.
     """
 
     steps: Tensor
 
     def __init__(
-        self, bigram: Ngram, windows: Windows, model: LanguageModel, settings: Settings, generator: Generator
+        self,
+        bigram: Ngram,
+        noise: Noise | None,
+        windows: Windows,
+        model: LanguageModel,
+        settings: Settings,
+        generator: Generator,
     ) -> None:
-        super().__init__(bigram)
-        self._windows = windows
-        self._inducer = Multiset(windows.short)
-        self._generator = generator
+        super().__init__()
+        self.bigram, self._noise = bigram, noise
+        self._inducer, self._generator = Multiset(windows.short), generator
         self._n_contexts: int | None = settings.n_contexts
-        self._every, self._positions = settings.every, settings.positions
-        self.states = States(len(windows), model.initial_state(windows.batch_size), settings.table_mb)
+        self._every = settings.every
+        self.states = KeptStates(windows, model.initial_state(windows.batch_size), settings.table_mb)
         self.register_buffer("steps", torch.tensor(0))
 
     def prepare(self, step: Step) -> Batch:
-        """Keeps the state for contexts that begin here; there is a second pass on every j-th batch since IMM began."""
-        self.states.keep(step.batch.number, step.state)
-        self.apart = step.active and int(self.steps) % self._every == 0
-        self.steps += step.active
+        """Keeps the states of the whole text before the first step."""
+        if int(self.steps) == 0:
+            self.states.fill(step.model)
+        self.apart = int(self.steps) % self._every == 0
+        self.steps += 1
         return step.batch
 
+    def read(self, step: Step) -> tuple[Tensor, State]:
+        """Keeps the states for contexts that lie in this batch."""
+        return self.states.read(step.model, step.batch.number, step.batch.inputs, step.state)
+
     def forward(self, log_q: Tensor, step: Step) -> Loss:
-        """Plain if there is a second pass, else reverse KD."""
-        found = super().forward(log_q, replace(step, active=step.active and not self.apart))
-        parts = {"reverse_kd" if name == "matching" else name: part for name, part in found.parts.items()}
-        return Loss(found.primary, parts, found.matched)
+        """See the base class."""
+        plain = super().forward(log_q, step)
+        if self.apart or self._noise is None:
+            return plain
+        gamma = step.left * self._noise.gamma[step.batch.short]
+        label = log_q.gather(1, step.batch.labels[:, None])[:, 0]
+        mixed = -((1 - gamma) * label + gamma * (log_q @ self._noise.q)).mean()
+        return Loss(mixed, plain.parts | {"mixed": mixed.detach()})
 
     def parts(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
-        """The short contexts of this step and their weights, in parts that are matched one after the other."""
-        short = batch.short
-        if self._positions != 0:
-            short = short[torch.randperm(len(short), generator=self._generator)[: self._positions]]
-        return [(short, torch.full(short.shape, 1 / len(short)))]
+        """The different words of a batch and the share of its positions that each has, to be matched together."""
+        different, count = torch.unique(batch.short, return_counts=True)
+        return [(different, count / len(batch.short))]
 
     def backward_apart(self, step: Step, scale: float) -> Tensor:
         """See the base class."""
 
         def log_q(_: Tensor, positions: Tensor) -> Tensor:
-            return log_q_at(step.model, self._windows, self.states, positions)
+            return self.states.log_q_at(step.model, positions)
 
         total = torch.zeros(())
         for short, weight in self.parts(step.batch):
             chunk = max(1, ROWS_AT_ONCE // len(short))
             sampled = matching.Sampled(self._inducer, self._n_contexts, chunk, self._generator)
             share = float(weight.sum())
-            lam = step.lam * scale * share
-            total += share * sampled.backward(log_q, short, rows(self.bigram, short), lam, weight)
+            total += share * sampled.backward(log_q, short, self.bigram.probabilities(short), scale * share, weight)
         return total
 
 
 class Exact(Sampled):
-    """The same on every batch, with every place of the text where a short context stands: for small texts."""
+    """The same on every batch, with every place of the text where a word stands: for small texts."""
 
     def __init__(
         self, bigram: Ngram, windows: Windows, model: LanguageModel, settings: Settings, generator: Generator
     ) -> None:
-        super().__init__(bigram, windows, model, settings, generator)
+        super().__init__(bigram, None, windows, model, settings, generator)
         self._n_contexts, self._every = None, 1
 
     def parts(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
-        """Each of the batch's words once, weighted by how often it stands there.
-
-        Words with about as many contexts are together: they are padded to the longest of a part.
-        """
-        different, count = torch.unique(batch.short, return_counts=True)
-        weight = count / len(batch.short)
+        """Puts words with about as many contexts together: they are padded to the longest of a part."""
+        ((different, weight),) = super().parts(batch)
         doublings = self._inducer.sizes(different).log2().long()
         return [(different[part], weight[part]) for part in (doublings == each for each in doublings.unique())]

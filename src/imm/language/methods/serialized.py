@@ -37,24 +37,21 @@ class Serialized(Matched):
         self.stale = copy.deepcopy(model).requires_grad_(False).eval()
         self.induced = table(len(bigram.classes), settings.table_mb, math.inf, math.inf)
         self.register_buffer("steps", torch.tensor(0))
-        self._n_parts = 0
         for i, part in enumerate(model.initial_state(windows.batch_size)):
             self.register_buffer(f"state{i}", part)
-            self._n_parts += 1
         self._log_stale: Tensor | None = None
 
     def prepare(self, step: Step) -> Batch:
         """Refreshes if it is time, and runs the copy on the batch."""
         batch = step.batch
-        if step.active:
-            if int(self.steps) % self._refresh_every == 0:
-                self.refresh(step.model, batch.number)
-            self.steps += 1
-            if batch.number == 0:
-                self._set_state(self.stale.initial_state(self._windows.batch_size))
-            with torch.no_grad():
-                self._log_stale, after = self.stale(batch.inputs, self._state())
-            self._set_state(after)
+        if int(self.steps) % self._refresh_every == 0:
+            self.refresh(step.model, batch.number)
+        self.steps += 1
+        if batch.number == 0:
+            self._set_state(self.stale.initial_state(self._windows.batch_size))
+        with torch.no_grad():
+            self._log_stale, after = self.stale(batch.inputs, self._state())
+        self._set_state(after)
         return batch
 
     @torch.no_grad()
@@ -76,7 +73,7 @@ class Serialized(Matched):
         return self.induced.corrected(log_q, self._log_stale, step.batch.short, self.bigram.probabilities)
 
     def _state(self) -> State:
-        return tuple(self.get_buffer(f"state{i}") for i in range(self._n_parts))
+        return self.get_buffer("state0"), self.get_buffer("state1")
 
     def _set_state(self, state: State) -> None:
         for i, part in enumerate(state):

@@ -1,4 +1,4 @@
-"""``imm lm train --model FOLDER``: a model of transformers is fine-tuned."""
+"""``imm finetune``."""
 
 import json
 import os
@@ -33,11 +33,11 @@ def _files(tmp_path, monkeypatch):
 
 def run(*more, model="model", out="run"):
     options = ("--train", "train.txt", "--valid", "valid.txt", "--out", out, *FEW, *more)
-    return CliRunner().invoke(app, ["lm", "train", "--model", model, "--json", *options], catch_exceptions=False)
+    return CliRunner().invoke(app, ["finetune", "--model", model, "--json", *options], catch_exceptions=False)
 
 
 def refused(monkeypatch, capsys, *arguments):
-    monkeypatch.setattr(sys, "argv", ["imm", "lm", "train", "--train", "train.txt", "--valid", "valid.txt", *arguments])
+    monkeypatch.setattr(sys, "argv", ["imm", "finetune", "--train", "train.txt", "--valid", "valid.txt", *arguments])
     with pytest.raises(SystemExit) as stop:
         main()
     assert stop.value.code == 2
@@ -82,10 +82,9 @@ def test_an_interrupted_run_continues_and_other_settings_are_refused(monkeypatch
     ("arguments", "message"),
     [
         (("--model", "nowhere"), "there is no folder nowhere"),
-        (("--model", "model", "--width", "5"), "--width is for the models lstm and transformer"),
+        (("--model", "model", "--width", "5"), "No such option: --width"),
         (("--model", "model", "--unroll", "8", "--ngram", "bigram"), "there is no bigram"),
         (("--model", "model", "--ngram", "x", "--ngram-text", "big.txt"), "--ngram and --ngram-text both say"),
-        (("--model", "model", "--min-count", "5"), "--min-count is for the models lstm and transformer"),
         (("--model", "model", "--method", "reverse-kd"), "method must be one of none, imm-streaming"),
         (("--model", "masked"), "masked is no causal model: BertLMHeadModel sees the words that it predicts"),
         (("--model", "model", "--unroll", "16"), "model reads at most 16: give at most 15"),
@@ -100,7 +99,7 @@ def test_what_has_no_meaning_is_refused_in_one_line(arguments, message, monkeypa
     tiny.tokenizer(True).save_pretrained("masked")
     capsys.readouterr()
     assert message in refused(monkeypatch, capsys, *arguments)
-    assert not Path("imm-lm").exists()  # a run that cannot begin does not take the folder from one that can
+    assert not Path("imm-finetune").exists()  # a run that cannot begin does not take the folder from one that can
 
 
 def test_a_bigram_that_is_there_is_the_one_of_its_text(monkeypatch, capsys):

@@ -131,60 +131,6 @@ def test_rivals_table():
         assert words.format(leading(model, "imm", free), leading(model, "reverse-kd", free)) in said
 
 
-def test_language_table():
-    found = result("lstm-perplexity")
-
-    def value(source, method, split):
-        return next((row["value"] for row in source if (row["method"], row["split"]) == (method, split)), None)
-
-    rows = table("A language model and a bigram")
-    assert [row[0] for row in rows] == list(found["settings"]["tries"])
-    longer = result("lstm-epochs")["rows"]
-    for method, valid, test, mean, ten, paper in rows:
-        assert valid == f"{value(found['rows'], method, 'valid'):.1f}"
-        assert ten == (f"{value(longer, method, 'test'):.1f}" if value(longer, method, "test") else "")
-        assert test == f"{value(found['rows'], method, 'test'):.1f}"
-        row = next(row for row in found["rows"] if (row["method"], row["split"]) == (method, "test"))
-        assert mean == (f"{row['mean_of_restarts']:.1f} ± {row['deviation']:.1f}" if row["runs"] > 1 else "")
-        printed = value(found["paper"], method, "test")
-        assert paper == ("" if printed is None else f"{printed:.1f}")
-    ours = [value(found["rows"], method, "test") for method in ("none", "imm-streaming")]
-    papers = [value(found["paper"], method, "test") for method in ("none", "imm-sampled")]
-    said = "by {:.1f}% (the paper: {:.1f}%".format(*(100 * (1 - imm / none) for none, imm in (ours, papers)))
-    assert said in README.replace("\n", " ")
-    none, imm = (value(result("lstm-width")["rows"], method, "test") for method in ("none", "imm-streaming"))
-    wider = f"perplexity is {none:.1f} without IMM and {imm:.1f} with streaming, {100 * (1 - imm / none):.1f}% less."
-    assert wider in README.replace("\n", " ")
-
-
-def test_little_text():
-    found = {
-        (round(row["percent"]), row["method"]): row["mean"]
-        for row in result("lstm-data")["rows"]
-        if row["split"] == "test"
-    }
-    methods = ("none", "reverse-kd", "imm-sampled", "imm-streaming", "kneser-ney", "interpolation")
-    lines = README.split("`imm reproduce lstm-data`", 1)[1].split("|---|---|---|---|---|---|---|\n", 1)[1].splitlines()
-    for percent in sorted({percent for percent, _ in found}):
-        cells = [f"{found[percent, method]:.1f}" for method in methods]
-        assert lines.pop(0) == f"| {percent} | " + " | ".join(cells) + " |"
-        assert found[percent, "imm-streaming"] < min(found[percent, method] for method in methods[:3])
-
-
-def test_induced_bigrams():
-    found = {(row["method"], row["split"]): row["value"] for row in result("lstm-bigram")["rows"]}
-    said = README.replace("\n", " ")
-    none, streaming = (found[method, "test"] for method in ("none", "imm-streaming"))
-    assert f"a test perplexity of {none:.1f} without IMM, {streaming:.1f} with streaming" in said
-    assert f"Kneser-Ney's is {found['kneser-ney', 'test']:.2f}" in said
-    for split in ("train", "valid", "test"):  # the paper's table has Kneser-Ney best, then IMM
-        others = {
-            method: found[method, split] for method in ("reverse-kd", "imm-sampled", "imm-serialized", "imm-streaming")
-        }
-        assert max(others.values()) < found["none", split]
-        assert (min(others.values()) < found["kneser-ney", split]) == (split != "train")
-
-
 def test_cost_of_language_models():
     figures = json.loads((ROOT / "results" / "benchmark-language.json").read_text())
     kinds = ("imm_streaming", "imm_serialized", "imm_sampled")

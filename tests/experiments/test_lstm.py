@@ -1,39 +1,63 @@
 """The language studies on a tiny drawn text; the real one is not needed."""
 
 import json
-from pathlib import Path
+import math
 
 import pytest
+import torch
 
-from imm.experiments import lstm, lstm_bigram, lstm_data, lstm_epochs, lstm_perplexity, lstm_variants, reproduce
+from imm.experiments import lstm, lstm_bigram, lstm_perplexity, lstm_regimes, reproduce
+from imm.experiments.lstm import Cell, Trained, gain
 from imm.language import Run
 from imm.language.data import data_file
 from tests.language import tiny
+
+SETTINGS = {**lstm.TRAINING, "batch_size": 4, "judged": 500}
+TINY = lstm_regimes.cell(1, 4, (2, 2), (0.1, 0.3), runs=2, strengths={"none": [0.0], "imm-streaming": [1.0, 3.0]})
 
 
 def silent(done: int, total: int) -> None:
     pass
 
 
-@pytest.fixture
-def _tiny(monkeypatch):
+@pytest.fixture(autouse=True)
+def _tiny(request, monkeypatch):
     text = tiny.texts(3000)
-    monkeypatch.setattr(lstm, "texts", lambda fraction, recount, judged: text)
+    if not request.node.name.endswith("is_the_papers"):
+        monkeypatch.setattr(lstm, "texts", lambda percent, ngram_percent, judged: text)
 
 
-@pytest.mark.usefixtures("_tiny")
-def test_studies_share_their_runs(tmp_path, monkeypatch):
-    reproduce(lstm_perplexity.STUDY, lstm_perplexity.STUDY.with_options(quick=True), tmp_path, 1, silent)
+def quick(study, out, **more):
+    return reproduce(study, study.with_options(quick=True), out, 1, silent, **more)
+
+
+def test_studies_share_their_pieces(tmp_path, monkeypatch):
+    perplexity = quick(lstm_perplexity.STUDY, tmp_path)
     monkeypatch.setattr(Run, "step", lambda self: pytest.fail("trained again"))
-    reproduce(lstm_bigram.STUDY, lstm_bigram.STUDY.with_options(quick=True), tmp_path, 1, silent)
+    monkeypatch.setattr(Cell, "trained", lambda self, method, seed: pytest.fail("judged again"))
+    bigram = quick(lstm_bigram.STUDY, tmp_path)
+    induced = {(row["method"], row["split"]): row["induced"] for row in perplexity["rows"] if row["restart"]}
+    found = {(row["method"], row["split"]): row["value"] for row in bigram["rows"]}
+    assert {split for _, split in found} == {"train", "valid", "test"}
+    for method in ("kn-noising", "imm-streaming"):
+        assert found[method, "test"] == induced[method, "test"]
+    assert len([row for row in bigram["rows"] if row["method"] == "none"]) == 3  # before the restart, as in the paper
 
 
-@pytest.mark.usefixtures("_tiny")
+def test_a_piece_that_is_added_leaves_the_others(tmp_path):
+    quick(lstm_regimes.STUDY, tmp_path)
+    before = sorted(path.name for path in (tmp_path / "lstm" / "pieces").iterdir())
+    settings = dict(lstm_regimes.STUDY.with_options(quick=True))
+    settings["cells"] = [{**settings["cells"][0], "runs": 2}]
+    (tmp_path / "lstm-regimes" / "result.json").unlink()
+    seen = []
+    reproduce(lstm_regimes.STUDY, settings, tmp_path, 1, lambda done, total: seen.append((done, total)))
+    assert seen[0] == (len(before), 2 * len(before))
+
+
 def test_an_interrupted_run_continues_in_the_middle(tmp_path, monkeypatch):
-    settings = {**lstm.TRAINING, **lstm.QUICK, "width": 4, "seed": 0}
-    piece = {"method": "none", "strength": 0.0, "fraction": 0.01, "recount": True, "restart": 0}
-    expected = lstm.train(settings, piece, tmp_path / "whole").result
-
+    cell = {**TINY, "dropout": [0.1]}
+    expected = Cell(SETTINGS, cell, tmp_path / "whole").plain(0).result
     steps, step = [], Run.step
 
     def stopped(self):
@@ -44,115 +68,94 @@ def test_an_interrupted_run_continues_in_the_middle(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Run, "step", stopped)
     with pytest.raises(KeyboardInterrupt):
-        lstm.train(settings, piece, tmp_path / "stopped")
-    assert lstm.train(settings, piece, tmp_path / "stopped").result == expected
+        Cell(SETTINGS, cell, tmp_path / "stopped").plain(0)
+    assert Cell(SETTINGS, cell, tmp_path / "stopped").plain(0).result == expected
 
 
-def test_the_best_try_and_restart_are_chosen_on_valid_and_reported_on_test():
-    tries = {
-        (0.2, False, 0.1): [(97.0, 92.0)],
-        (0.2, True, 0.1): [(96.5, 90.0), (96.0, 95.0)],
-        (0.2, True, 0.3): [(98.0, 1.0)],
-    }
+def test_dropout_and_strength_are_chosen_on_valid_by_the_first_seed(monkeypatch, tmp_path):
+    valid = {0.1: 90.0, 0.3: 80.0, 1.0: 70.0, 3.0: 60.0}
+
+    def first(self, rate, seed):
+        assert seed == 0
+        return Trained(tmp_path, None, {"valid_perplexity": valid[rate], "test_perplexity": -valid[rate]})
+
+    def second(self, method, strength, seed):
+        assert seed == 0
+        return Trained(tmp_path, None, {"valid_perplexity": valid[strength], "test_perplexity": -valid[strength]})
+
+    monkeypatch.setattr(Cell, "_first_stage", first)
+    monkeypatch.setattr(Cell, "_second_stage", second)
+    cell = Cell(SETTINGS, TINY, tmp_path)
+    assert (cell.dropout(), cell.strength("imm-streaming"), cell.strength("none")) == (0.3, 3.0, 0.0)
+
+
+def test_all_methods_begin_with_the_same_parameters_and_have_the_same_steps(tmp_path):
+    cell = Cell(SETTINGS, TINY, tmp_path)
+    runs = [cell.trained(method, 1).folder for method in ("none", "imm-streaming")]
+    found = [json.loads((folder / "settings.json").read_text())["settings"] for folder in runs]
+    for name in ("start", "epochs", "learning_rate", "decay_after", "dropout", "seed"):
+        assert found[0][name] == found[1][name], name
+    assert found[0]["seed"] == 1
+
+
+def test_the_gain_is_that_of_their_perplexities_and_its_error_by_lines(tmp_path):
+    cell = Cell(SETTINGS, TINY, tmp_path)
+    plain, trained = cell.plain(0), cell.trained("imm-streaming", 0)
+    gained, error = gain(trained, plain, "test")
+    assert gained == pytest.approx(
+        math.log(plain.perplexities()["test"] / trained.perplexities()["test"]), rel=1e-4, abs=1e-5
+    )
+    lower = trained.log_likelihoods("test") - plain.log_likelihoods("test")
+    lines, line = [[]], []
+    for word, each in zip(plain.text.test[:-1].tolist(), lower.tolist(), strict=True):
+        line = [] if word == plain.text.vocabulary.eos else line
+        lines = [*lines, line] if not line else lines
+        line.append(each)
+    sums = torch.tensor([sum(line) - gained * len(line) for line in lines if line])
+    assert error == pytest.approx(sums.square().sum().sqrt().item() / len(lower), rel=1e-4)
+    assert gain(plain, plain, "valid") == (0.0, 0.0)
+
+
+def test_gains_are_means_over_seeds_and_before_is_what_kneser_ney_knows_better():
+    def row(method, seed, value, induced=100.0, restart=True, **more):
+        cell = {"percent": 5, "ngram_percent": 5, "width": 8, "method": method, "restart": restart}
+        figures = {"value": value, "induced": induced, "train_induced": 50.0, "strength": 1.0}
+        return {**cell, "run": seed, "split": "test", **figures, **more}
+
     rows = [
-        {"method": "none", **lstm_perplexity.named(tried), "width": 200, "restart": restart}
-        | {"split": split, "value": value}
-        for tried, runs in tries.items()
-        for restart, values in enumerate(runs)
-        for split, value in zip(("valid", "test"), values, strict=True)
+        row("kneser-ney", 0, 80.0, 80.0, False),
+        row("none", 0, 60.0, 120.0, False),
+        *(row("none", seed, 60.0) for seed in range(3)),
+        *(row("imm-streaming", seed, 50.0, gain=gained, gain_error=9.0) for seed, gained in enumerate((0.1, 0.2, 0.3))),
     ]
-    test = next(row for row in lstm_perplexity.summarise(rows) if row["split"] == "test")
-    assert (test["value"], test["mean_of_restarts"], test["runs"]) == (95.0, 92.5, 2)
-    assert test["deviation"] == pytest.approx(5 / 2**0.5)
-    assert ([test[key] for key in lstm_perplexity.TRY], test["tries"]) == ([0.2, True, 0.1], 3)
-    assert test["restarts"] == [90.0, 95.0]
-    assert test["tried"] == {
-        "0.2, dropout 0.1": 92.0,
-        "0.2 falling, dropout 0.1": 90.0,
-        "0.2 falling, dropout 0.3": 1.0,
-    }
+    found = {(each["method"], each["restart"]): each for each in lstm_regimes.summarise(rows)}
+    imm = found["imm-streaming", True]
+    assert imm["gain"] == pytest.approx(0.2)
+    assert imm["gain_error"] == pytest.approx(0.1 / math.sqrt(3))
+    assert imm["before"] == pytest.approx(math.log(120 / 80))
+    assert "gain" not in found["none", True]
+    (alone,) = [each for each in lstm_regimes.summarise([*rows[:4], rows[-1]]) if each["method"] == "imm-streaming"]
+    assert (alone["gain"], alone["gain_error"]) == (0.3, 9.0)
 
 
-def test_every_method_has_all_its_tries_and_is_restarted_at_the_best():
-    study = lstm_perplexity.STUDY
-    restarts = {}
-    for piece in study.pieces({**study.settings, "runs": 3}):
-        tried = tuple(piece[key] for key in lstm_perplexity.TRY)
-        restarts.setdefault(piece["method"], {}).setdefault(tried, []).append(piece["restart"])
-    for method, tries in study.settings["tries"].items():
-        best = study.settings["restarted"].get(method)
-        assert restarts[method] == {tuple(each): [0, 1, 2] if each == best else [0] for each in tries}
+def test_what_is_finished_can_be_had_before_the_rest(tmp_path, monkeypatch):
+    step = Run.step
 
+    def stopped(self):
+        if self.settings.method == "imm-streaming":
+            raise KeyboardInterrupt
+        return step(self)
 
-@pytest.mark.usefixtures("_tiny")
-def test_what_is_tried_is_what_is_trained(tmp_path):
-    study = lstm_perplexity.STUDY
-    settings = study.with_options(quick=True)
-    for piece in study.pieces(settings):
-        lstm_perplexity.run(settings, piece, tmp_path / piece["method"])
-        (folder,) = (tmp_path / piece["method"]).iterdir()
-        found = json.loads((folder / "settings.json").read_text())["settings"]
-        assert [found[key] for key in ("lam", "falls", "dropout")] == [piece[key] for key in lstm_perplexity.TRY]
-
-
-@pytest.mark.usefixtures("_tiny")
-def test_epochs_are_all_there_and_the_best_of_them_is_judged(tmp_path):
-    study = lstm_epochs.STUDY
-    settings = {**study.with_options(quick=True), "width": 4}
-    rows = lstm_epochs.run(settings, study.pieces(settings)[0], tmp_path)
-    final = {row["split"]: row["value"] for row in rows if "epoch" not in row}
-    epochs = {row["epoch"]: row["value"] for row in rows if "epoch" in row}
-    assert list(epochs) == [1, 2, 3, 4]
-    assert final == {"valid": min(epochs.values()), "test": final["test"]}
-
-
-def test_curves_are_those_of_the_best_try_against_none():
-    runs = {
-        ("none", 0.0): [[12.0, 8.0], [8.0, 4.0]],
-        ("imm-streaming", 1.0): [[9.0, 5.0], [10.0, 7.0]],
-        ("imm-streaming", 2.0): [[8.0, 6.0]],
-    }
-    rows = [
-        {"method": method, **lstm_perplexity.named((lam, True, 0.2)), "width": 200, "restart": restart} | found
-        for (method, lam), restarts in runs.items()
-        for restart, values in enumerate(restarts)
-        for found in [
-            {"split": "valid", "value": values[-1]},
-            *({"split": "valid", "epoch": n, "value": value} for n, value in enumerate(values, 1)),
-        ]
-    ]
-    found = [row for row in lstm_epochs.summarise(rows) if "epoch" in row]
-    curves = {(row["method"], row["epoch"]): (row["mean"], row["runs"], row["against_none"]) for row in found}
-    assert curves == {
-        ("none", 1): (10.0, 2, 0.0),
-        ("none", 2): (6.0, 2, 0.0),
-        ("imm-streaming", 1): (9.5, 2, pytest.approx(-5.0)),
-        ("imm-streaming", 2): (6.0, 2, 0.0),
-    }
-
-
-def test_studies_use_the_strengths_that_were_best():
-    def rows(name):
-        return json.loads((Path(__file__).parents[2] / "results" / name / "result.json").read_text())["rows"]
-
-    best = {}
-    for row in sorted(rows("lstm-strength"), key=lambda row: -row["mean"]):
-        best[row["method"]] = row["strength"]
-    assert lstm_data.STUDY.settings["strengths"].items() <= best.items()
-    assert lstm_variants.STUDY.settings["strength"] == best["imm-streaming"]
-    for study in (lstm_perplexity, lstm_epochs):
-        of_all = [row for row in rows(study.STUDY.name) if "epoch" not in row]
-        assert {row["method"]: [row[key] for key in lstm_perplexity.TRY] for row in of_all} == study.BEST
-
-
-def test_interpolation_is_as_good_as_either_model_on_valid(tmp_path):
-    """The share of the bigram is chosen there, 0 among the choices."""
-    with pytest.MonkeyPatch.context() as patch:
-        text = tiny.texts(3000)
-        patch.setattr(lstm, "texts", lambda fraction, recount, judged: text)
-        piece = {"method": "none", "strength": 0.0, "fraction": 0.01, "recount": True, "restart": 0}
-        trained = lstm.train({**lstm.TRAINING, **lstm.QUICK, "width": 4, "seed": 0}, piece, tmp_path)
-    assert trained.interpolated()["valid"] <= trained.perplexity()["valid"] * (1 + 1e-6)
+    with monkeypatch.context() as patch:
+        patch.setattr(Run, "step", stopped)
+        with pytest.raises(KeyboardInterrupt):
+            quick(lstm_regimes.STUDY, tmp_path)
+        partial = quick(lstm_regimes.STUDY, tmp_path, partial=True)
+    assert partial["unfinished"] == 1
+    assert {row["method"] for row in partial["rows"]} == {"kneser-ney", "none", "kn-noising"}
+    whole = quick(lstm_regimes.STUDY, tmp_path)
+    assert "unfinished" not in whole
+    assert [row for row in whole["rows"] if row in partial["rows"]] == partial["rows"]
 
 
 def test_kneser_ney_of_the_penn_treebank_is_the_papers():
@@ -160,9 +163,7 @@ def test_kneser_ney_of_the_penn_treebank_is_the_papers():
         data_file("ptb/ptb.train.txt")
     except FileNotFoundError as missing:
         pytest.skip(str(missing))
-    settings = lstm_bigram.STUDY.settings
-    rows = lstm_bigram.run(settings, {"method": "kneser-ney"}, Path("unused"))
-    found = {row["split"]: row["value"] for row in rows}
+    found = lstm.bigram_alone(lstm.texts(100, 100, None))
     printed = {row["split"]: row["value"] for row in lstm_bigram.PAPER if row["method"] == "kneser-ney"}
     assert found["train"] == pytest.approx(printed["train"], abs=0.005)
     assert found["test"] == pytest.approx(printed["test"], abs=0.005)

@@ -49,7 +49,7 @@ def _tiny_text(request, monkeypatch, tmp_path_factory):
     for study, made in (("bert-glue", tiny_glue), ("lm-low-data", tiny_wiki)):
         if name.startswith("test_a_tiny_run") and name.endswith(f"[{study}]"):
             made.use(monkeypatch, tmp_path_factory.mktemp("data"))
-    monkeypatch.setattr(lstm, "texts", lambda fraction, recount, judged: tiny.texts(3000))
+    monkeypatch.setattr(lstm, "texts", lambda percent, ngram_percent, judged: tiny.texts(3000))
 
 
 def test_names_are_the_designs():

@@ -25,6 +25,9 @@ def reproduce(
         int | None, typer.Option(help="bert-glue: so many training rows of each task.", show_default=False)
     ] = None,
     out: Annotated[Path, typer.Option(help="Where results are written, a folder for each name.")] = Path("out"),
+    partial: Annotated[
+        bool, typer.Option("--partial", help="Run nothing: write the result of what is finished, and say what is not.")
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
     """Make a table or figure of the paper again, the paper's numbers beside ours.
@@ -57,11 +60,13 @@ def reproduce(
     results = []
     for name in wanted:
         with bar(name) as progress:
-            result = run(studies[name], settings[name], out, jobs, progress)
+            result = run(studies[name], settings[name], out, jobs, progress, partial)
             write_all(result, studies[name], out / name)
         results.append(result)
         if not as_json:
             typer.echo(markdown(result, studies[name].changed(settings[name])))
+            if missing := result.get("unfinished"):
+                typer.echo(f"{missing} pieces are not finished; the same command without --partial goes on")
             typer.echo(f"Written to {out / name}\n")
     if as_json:
         typer.echo(json.dumps(results if len(results) > 1 else results[0], indent=1))

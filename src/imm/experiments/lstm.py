@@ -1,6 +1,10 @@
-"""The engine of the language studies: one training run on a part of the Penn Treebank, and its figures."""
+"""The engine of the language studies: an LSTM is trained plainly, then trained on with each method.
 
-import json
+A cell is a part of the Penn Treebank and a width. In each cell plain training chooses its dropout, and each method its
+strength, by the validation text and with the first seed; all methods begin with the same parameters, at the same
+learning rate, and have as many steps. Runs are kept, so that studies share them.
+"""
+
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -10,48 +14,51 @@ from imm.experiments.study import Row, Settings
 from imm.files import digest
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from imm.language import Texts
 
 TRAINING = {
-    # "the same topology for the LSTM RNN", two layers, at a width that two processors train in an hour
-    "width": 200,
     # "L = 35 unroll positions are used"
     "unroll": 35,
     "batch_size": 20,
-    "judged": None,
-    "learning_rate": 1.0,
     "clip": 5.0,
-    # "k = 10 (and j = 5)"; positions, memory and the schedule are ours
+    "precision": "bf16",
+    "table_mb": 2000,
+    # "we settled for k = 10 (and j = 5)"
     "n_contexts": 10,
     "every": 5,
-    "positions": 32,
+    # The rate at which the published program mixes the label on the other batches: that of noising.
+    "gamma": 0.2,
     "memory": 1000.0,
     "lifetime": 30.0,
-    # fraction of the text: epochs, the epoch from which the learning rate is halved after each, dropout
-    "schedule": {
-        "0.05": [12, 8, 0.5],
-        "0.1": [10, 6, 0.5],
-        "0.25": [4, 2, 0.5],
-        "1.0": [4, 2, 0.3],
+    # Plain training: the rate is halved when the validation text gets no better, as in the published program.
+    "first_stage": {"learning_rate": 1.0, "decay_after": 0, "max_decays": 3},
+    # The published program turns IMM on late, with the rate set back to 0.5; here every method begins there.
+    "second_stage": {"learning_rate": 0.5, "decay_after": 3},
+    # λ of reverse KD and of IMM, γ0 of noising; the same number of tries for each method but plain training, which has
+    # as many tries of its dropout.
+    "strengths": {
+        "none": [0.0],
+        "kn-noising": [0.1, 0.2, 0.4],
+        "reverse-kd": [0.2, 0.5, 1.0],
+        "imm-sampled": [0.5, 1.0, 2.0],
+        "imm-streaming": [1.0, 2.0, 4.0],
     },
+    "judged": None,
+    "seed": 0,
 }
 """What the language studies share."""
 
-QUICK: Settings = {
-    "width": 32,
-    "batch_size": 4,
-    "judged": 5000,
-    "schedule": {"0.01": [4, 3, 0.2]},
-}
-"""What ``--quick`` changes in all of them: a hundredth of the text, for the plumbing and not for the figures."""
-
-OF_METHOD = {"imm-sampled": ("n_contexts", "every", "positions"), "imm-streaming": ("memory", "lifetime")}
+OF_METHOD = {"imm-sampled": ("n_contexts", "every", "gamma", "table_mb"), "imm-streaming": ("memory", "lifetime")}
 """The settings that only one method has: a run of another is the same run whatever they are."""
+
+SHARED = ("unroll", "batch_size", "clip", "precision")
 
 
 @lru_cache(maxsize=2)
-def texts(fraction: float, recount: bool, judged: int | None) -> "Texts":
-    """The first part of the Penn Treebank, and a bigram of all of it or of that part.
+def texts(percent: float, ngram_percent: float, judged: int | None) -> "Texts":
+    """Returns the first part of the Penn Treebank, with a bigram of that part or of all of it.
 
     Models are judged on the first ``judged`` words of valid and test, all if None.
     """
@@ -61,45 +68,9 @@ def texts(fraction: float, recount: bool, judged: int | None) -> "Texts":
     whole = Texts.read(train, valid, test)
     assert whole.test is not None
     whole = replace(whole, valid=whole.valid[:judged], test=whole.test[:judged])
-    return whole if fraction == 1 else whole.first(fraction, recount)
-
-
-def bigram_alone(text: "Texts") -> dict[str, float]:
-    """The restricted model's own perplexity on train, valid and test."""
-    from imm.targets.ngram import evaluate
-
-    parts = {"train": text.train, **text.judged}
-    return {split: evaluate(text.bigram, [tokens.numpy()]).perplexity for split, tokens in parts.items()}
-
-
-def train(settings: Settings, piece: Row, kept: Path) -> "Trained":
-    """One run, continued from where it was interrupted; one that is over is read.
-
-    Args:
-        settings: those of ``TRAINING``, and ``seed``.
-        piece: ``method``, ``strength`` (λ, or γ of noising), ``fraction``, ``recount``, ``restart``; ``falls`` if
-            the strength falls to zero; ``dropout`` if it is not that of the schedule.
-        kept: where runs are kept.
-    """
-    from imm.language import Run
-    from imm.language import Settings as Training
-
-    text = texts(piece["fraction"], piece["recount"], settings["judged"])
-    epochs, decay_after, usual = settings["schedule"][str(piece["fraction"])]
-    names = ("width", "unroll", "batch_size", "learning_rate", "clip", *OF_METHOD.get(piece["method"], ()))
-    noising = piece["method"].endswith("noising")
-    chosen = {
-        **{name: settings[name] for name in names},
-        "gamma" if noising else "lam": piece["strength"],
-        "falls": piece.get("falls", False),
-        "method": piece["method"],
-        "epochs": epochs,
-        "decay_after": decay_after,
-        "dropout": piece.get("dropout", usual),
-        "seed": settings["seed"] + piece["restart"],
-    }
-    training, folder = Training(**chosen), kept / digest(chosen, text.fingerprint())
-    return Trained(folder, text, Run(training, text, folder).train())
+    if ngram_percent not in (percent, 100):
+        raise ValueError(f"the bigram is of {percent}% or of 100% of the text, got {ngram_percent}")
+    return whole if percent == 100 else whole.first(percent / 100, ngram_percent == percent)
 
 
 @dataclass(frozen=True)
@@ -116,28 +87,123 @@ class Trained:
     text: "Texts"
     result: dict[str, Any]
 
-    def perplexity(self) -> dict[str, float]:
-        """On valid and test."""
+    def perplexities(self) -> dict[str, float]:
+        """Returns the perplexity on ``valid`` and ``test``."""
         return {split: self.result[f"{split}_perplexity"] for split in ("valid", "test")}
 
-    def epochs(self) -> list[float]:
-        """On valid, after each epoch."""
-        records = map(json.loads, (self.folder / "metrics.jsonl").read_text().splitlines())
-        return [record["valid_perplexity"] for record in records if "epoch" in record]
-
-    def interpolated(self) -> dict[str, float]:
-        """On valid and test, mixed with the bigram; its share is the best on valid."""
-        from imm.language import evaluation, load_model
+    def log_likelihoods(self, split: str) -> "Tensor":
+        """Returns ``log Q`` of each word of ``valid`` or ``test``."""
+        from imm.language import load_model
+        from imm.language.evaluation import judged
 
         model, _, settings = load_model(self.folder / "model")
-        likelihoods = evaluation.judged(model, self.text.judged, settings.unroll, settings.batch_size)
-        return evaluation.mixed_perplexities(likelihoods, self.text.judged, self.text.bigram)[1]
+        return judged(model, {split: self.text.judged[split]}, settings.unroll, settings.batch_size)[split]
 
     def induced(self) -> dict[str, float]:
-        """Of the induced bigram, on train, valid and test."""
+        """Returns the perplexity of the induced bigram on train, valid and test."""
         from imm.language import induced_ngram, load_model
 
         model, vocabulary, settings = load_model(self.folder / "model")
         bigram = induced_ngram(model, self.text.train, len(vocabulary), settings.unroll, settings.batch_size)
         parts = {"train": self.text.train, **self.text.judged}
         return {split: bigram.perplexity(tokens) for split, tokens in parts.items()}
+
+
+def bigram_alone(text: "Texts") -> dict[str, float]:
+    """Returns the perplexity of the restricted model itself on train, valid and test."""
+    from imm.targets.ngram import evaluate
+
+    parts = {"train": text.train, **text.judged}
+    return {split: evaluate(text.bigram, [tokens.numpy()]).perplexity for split, tokens in parts.items()}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one cell; each is trained when it is asked for, and continued or read if it is there.
+
+    Attributes:
+        settings: those of ``TRAINING``; ``strengths`` may be a cell's own.
+        cell: ``percent`` and ``ngram_percent`` of the text, ``width``, the ``epochs`` of both stages and the
+            ``dropout`` rates to be tried.
+        kept: the folder of runs.
+    """
+
+    settings: Settings
+    cell: Row
+    kept: Path
+
+    @property
+    def text(self) -> "Texts":
+        """The texts of the cell."""
+        return texts(self.cell["percent"], self.cell["ngram_percent"], self.settings["judged"])
+
+    def dropout(self) -> float:
+        """Returns the rate that is best for plain training on the validation text."""
+        rates: list[float] = self.cell["dropout"]
+        return rates[0] if len(rates) == 1 else min(rates, key=self.dropout_tries().__getitem__)
+
+    def dropout_tries(self) -> dict[float, float]:
+        """Returns the validation perplexity of plain training with each rate, of the first seed."""
+        return {rate: self._first_stage(rate, 0).perplexities()["valid"] for rate in self.cell["dropout"]}
+
+    def strength(self, method: str) -> float:
+        """Returns the strength that is best for a method on the validation text."""
+        strengths = self._strengths(method)
+        return strengths[0] if len(strengths) == 1 else min(strengths, key=self.strength_tries(method).__getitem__)
+
+    def strength_tries(self, method: str) -> dict[float, float]:
+        """Returns the validation perplexity of a method with each strength, of the first seed."""
+        return {each: self._second_stage(method, each, 0).perplexities()["valid"] for each in self._strengths(method)}
+
+    def plain(self, seed: int) -> Trained:
+        """Returns plain training with its best dropout rate, before the second stage."""
+        return self._first_stage(self.dropout(), seed)
+
+    def trained(self, method: str, seed: int) -> Trained:
+        """Returns the second stage of a method with its best strength."""
+        return self._second_stage(method, self.strength(method), seed)
+
+    def _strengths(self, method: str) -> list[float]:
+        strengths: dict[str, list[float]] = self.cell.get("strengths") or self.settings["strengths"]
+        return strengths[method]
+
+    def _first_stage(self, dropout: float, seed: int) -> Trained:
+        return self._run("none", 0.0, dropout, seed, 0, None)
+
+    def _second_stage(self, method: str, strength: float, seed: int) -> Trained:
+        return self._run(method, strength, self.dropout(), seed, 1, self.plain(seed).folder / "model")
+
+    def _run(self, method: str, strength: float, dropout: float, seed: int, stage: int, start: Path | None) -> Trained:
+        from imm.language import Run
+        from imm.language import Settings as Training
+        from imm.language.training import identity
+
+        names = (*SHARED, *OF_METHOD.get(method, ()))
+        chosen = {
+            **{name: self.settings[name] for name in names},
+            **self.settings["second_stage" if stage else "first_stage"],
+            "gamma" if method.endswith("noising") else "lam": strength,
+            "method": method,
+            "width": self.cell["width"],
+            "epochs": self.cell["epochs"][stage],
+            "dropout": dropout,
+            "seed": self.settings["seed"] + seed,
+        }
+        training = Training(**chosen)
+        folder = self.kept / digest(identity(training, start), self.text.fingerprint())
+        return Trained(folder, self.text, Run(training, self.text, folder, start=start).train())
+
+
+def gain(here: Trained, there: Trained, split: str) -> tuple[float, float]:
+    """Returns how far one model's log-perplexity is below another's, in nats a word, and the standard error of that.
+
+    Lines are the units: words of one line are not independent, and both models read the same ones.
+    """
+    import torch
+
+    gained = (here.log_likelihoods(split) - there.log_likelihoods(split)).double()
+    line = (here.text.judged[split][:-1] == here.text.vocabulary.eos).long().cumsum(0)
+    sums = torch.zeros(int(line[-1]) + 1, dtype=torch.float64).index_add_(0, line, gained)
+    mean = gained.mean().item()
+    spread = (sums - mean * torch.bincount(line)).square().sum().sqrt().item()
+    return mean, spread / len(gained)

@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import signal
+import subprocess
 import tempfile
 import threading
 import time
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -23,12 +25,17 @@ Progress = Callable[[int, int], None]
 """Called with how many pieces are done, and how many there are."""
 
 
-def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: Progress) -> dict[str, Any]:
-    """Runs what is missing and writes ``out/NAME/result.json``; gives its content.
+def reproduce(
+    study: Study, settings: Settings, out: Path, jobs: int, progress: Progress, partial: bool = False
+) -> dict[str, Any]:
+    """Runs what is missing and writes ``out/NAME/result.json``; returns its content.
 
     Finished pieces stay in ``out/NAME/pieces`` until the result is whole; a piece made under other settings is
-    not used, nor is a damaged one. A result that is already there is kept as it is: under the same settings it is the
-    answer, under others an error.
+    not used, nor is a damaged one. A whole result that is already there is kept as it is: under the same settings it is
+    the answer, under others an error.
+
+    With ``partial`` nothing is run: the result is that of the finished pieces, and ``unfinished`` says how many are
+    missing.
     """
     if jobs < 1:
         raise ValueError(f"jobs must be at least 1, got {jobs}")
@@ -44,13 +51,15 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
         pass  # a folder that cannot be written to is an error now, not after the work
     wanted = json.loads(json.dumps(dict(settings)))
     before = _read(target, "settings", "rows")
-    if before is not None:
+    if before is not None and not before.get("unfinished"):
         if before["settings"] == wanted:
             progress(1, 1)
             return before
         raise ValueError(f"{target} was made with other settings; remove it, or name another folder with --out")
     pieces = list(study.pieces(settings))
-    paths = [folder / "pieces" / f"{digest(wanted, piece)}.json" for piece in pieces]
+    decides = {key: value for key, value in wanted.items() if key not in study.lists}
+    finished = out / (study.pieces_of or study.name) / "pieces"
+    paths = [finished / f"{digest(decides, piece)}.json" for piece in pieces]
     parts = {i: part for i, path in enumerate(paths) if (part := _read(path, "rows", "seconds"))}
     progress(len(parts), len(pieces))
     # Studies name their pieces from small to large; begun with the largest, no processor is idle at the end.
@@ -59,12 +68,16 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
     runs = out / (f"runs-{digest(wanted['data'])}" if "data" in wanted else "runs")
     kept = runs if study.continues else None
     work = [_Work(study.run, settings, pieces[i], i, kept) for i in missing]
-    for i, rows, seconds in _compute(work, jobs):
-        parts[i] = {"rows": rows, "seconds": seconds}
-        write_whole(paths[i], json.dumps(parts[i]))
+    if partial:
+        if not parts:
+            raise ValueError(f"{study.name} has no finished piece in {folder} yet")
+        work = []
+    for i, part in _compute(work, jobs):
+        parts[i] = part
+        write_whole(paths[i], json.dumps(part))
         progress(len(parts), len(pieces))
 
-    rows = [row for i in range(len(pieces)) for row in parts[i]["rows"]]
+    rows = [row for i in sorted(parts) for row in parts[i]["rows"]]
     if study.summarise is not None:
         rows = list(study.summarise(rows))
     result = {
@@ -74,13 +87,18 @@ def reproduce(study: Study, settings: Settings, out: Path, jobs: int, progress: 
         "rows": rows,
         "paper": None if study.paper is None else list(study.paper),
         "seconds": round(sum(part["seconds"] for part in parts.values()), 1),
+        "threads": sorted({part["threads"] for part in parts.values() if "threads" in part}),
+        "commits": sorted({part["commit"] for part in parts.values() if part.get("commit")}),
+        **({"unfinished": len(pieces) - len(parts)} if len(parts) < len(pieces) else {}),
         "versions": {name: version(name) for name in ("imm", "torch", "numpy", "scipy", "scikit-learn")},
     }
     write_whole(target, json.dumps(result, indent=1) + "\n")
+    if "unfinished" in result or study.pieces_of is not None:
+        return result
     for path in paths:
         path.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # pieces of other settings may wait there to be continued
-        (folder / "pieces").rmdir()
+        finished.rmdir()
     return result
 
 
@@ -93,8 +111,8 @@ def _read(path: Path, *keys: str) -> dict[str, Any] | None:
     return content if isinstance(content, dict) and content.keys() >= set(keys) else None
 
 
-def _compute(work: Sequence["_Work"], jobs: int) -> Iterator[tuple[int, list[Row], float]]:
-    """The rows of these pieces as they become ready: number, rows, seconds."""
+def _compute(work: Sequence["_Work"], jobs: int) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yields the number and the record of each piece as it becomes ready."""
     if jobs == 1 or len(work) == 1:
         yield from map(_Work.do, work)
     elif work:
@@ -140,11 +158,29 @@ class _Work:
     number: int
     kept: Path | None
 
-    def do(self) -> tuple[int, list[Row], float]:
+    def do(self) -> tuple[int, dict[str, Any]]:
+        import torch
+
         start = time.perf_counter()
         kept = () if self.kept is None else (self.kept,)
         rows = list(self.run(self.settings, self.piece, *kept))
-        return self.number, rows, time.perf_counter() - start
+        record = {"rows": rows, "seconds": time.perf_counter() - start, "threads": torch.get_num_threads()}
+        return self.number, {**record, "commit": _commit()}
+
+
+@lru_cache(maxsize=1)
+def _commit() -> str | None:
+    """Returns the commit of this program, with a plus where files were changed; None outside a checkout."""
+    here = Path(__file__).parent
+    try:
+        asked = [["rev-parse", "--short=9", "HEAD"], ["status", "--porcelain", "--", "."]]
+        commit, changed = (
+            subprocess.run(["git", "-C", here, *each], capture_output=True, text=True, check=True).stdout.strip()
+            for each in asked
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return None
+    return commit + ("+" if changed else "")
 
 
 def _use_threads(threads: int) -> None:

@@ -99,6 +99,9 @@ class Study:
         continues: whether ``run`` takes a third argument: the folder where long work is kept, so that it continues
             after an interruption, and studies that need the same work do it once.
         reads_data: whether there are files of data that it reads: their folder is one of the settings if it is given.
+        lists: the settings that only say which pieces there are. A piece that is finished stays so when they change.
+        pieces_of: the folder, beside the study's own, of pieces that it shares with others of the same ``run``; they
+            are kept when the result is whole.
     """
 
     name: str
@@ -113,6 +116,8 @@ class Study:
     options: Mapping[str, Callable[[Settings, Any], Settings]] = field(default_factory=dict)
     continues: bool = False
     reads_data: bool = False
+    lists: tuple[str, ...] = ()
+    pieces_of: str | None = None
 
     def with_options(
         self, quick: bool = False, runs: int | None = None, seed: int | None = None, **others: Any

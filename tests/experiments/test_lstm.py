@@ -13,7 +13,7 @@ from imm.language.data import data_file
 from tests.language import tiny
 
 SETTINGS = {**lstm.TRAINING, "batch_size": 4, "judged": 500}
-TINY = lstm_regimes.cell(1, 4, (2, 2), (0.1, 0.3), runs=2, strengths={"none": [0.0], "imm-streaming": [1.0, 3.0]})
+TINY = lstm_regimes.cell(1, 4, (2, 2), (0.1, 0.3), tries=[1.0, 3.0])
 
 
 def silent(done: int, total: int) -> None:
@@ -86,7 +86,7 @@ def test_dropout_and_strength_are_chosen_on_valid_by_the_first_seed(monkeypatch,
     monkeypatch.setattr(Cell, "_first_stage", first)
     monkeypatch.setattr(Cell, "_second_stage", second)
     cell = Cell(SETTINGS, TINY, tmp_path)
-    assert (cell.dropout(), cell.strength("imm-streaming"), cell.strength("none")) == (0.3, 3.0, 0.0)
+    assert (cell.dropout(), cell.strength("imm-streaming")) == (0.3, 3.0)
 
 
 def test_all_methods_begin_with_the_same_parameters_and_have_the_same_steps(tmp_path):

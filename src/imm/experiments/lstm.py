@@ -122,9 +122,9 @@ class Cell:
     """The runs of one cell; each is trained when it is asked for, and continued or read if it is there.
 
     Attributes:
-        settings: those of ``TRAINING``; ``strengths`` may be a cell's own.
-        cell: ``percent`` and ``ngram_percent`` of the text, ``width``, the ``epochs`` of both stages and the
-            ``dropout`` rates to be tried.
+        settings: those of ``TRAINING``.
+        cell: ``percent`` and ``ngram_percent`` of the text, ``width``, the ``epochs`` of both stages, the ``dropout``
+            rates to be tried, and the strengths as ``tries``.
         kept: the folder of runs.
     """
 
@@ -148,12 +148,12 @@ class Cell:
 
     def strength(self, method: str) -> float:
         """Returns the strength that is best for a method on the validation text."""
-        strengths = self._strengths(method)
-        return strengths[0] if len(strengths) == 1 else min(strengths, key=self.strength_tries(method).__getitem__)
+        tries: list[float] = self.cell["tries"]
+        return tries[0] if len(tries) == 1 else min(tries, key=self.strength_tries(method).__getitem__)
 
     def strength_tries(self, method: str) -> dict[float, float]:
         """Returns the validation perplexity of a method with each strength, of the first seed."""
-        return {each: self._second_stage(method, each, 0).perplexities()["valid"] for each in self._strengths(method)}
+        return {each: self._second_stage(method, each, 0).perplexities()["valid"] for each in self.cell["tries"]}
 
     def plain(self, seed: int) -> Trained:
         """Returns plain training with its best dropout rate, before the second stage."""
@@ -162,10 +162,6 @@ class Cell:
     def trained(self, method: str, seed: int) -> Trained:
         """Returns the second stage of a method with its best strength."""
         return self._second_stage(method, self.strength(method), seed)
-
-    def _strengths(self, method: str) -> list[float]:
-        strengths: dict[str, list[float]] = self.cell.get("strengths") or self.settings["strengths"]
-        return strengths[method]
 
     def _first_stage(self, dropout: float, seed: int) -> Trained:
         return self._run("none", 0.0, dropout, seed, 0, None)

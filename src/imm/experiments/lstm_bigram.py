@@ -43,6 +43,6 @@ STUDY = Study(
     figure=Figure(x="method", x_label="perplexity", y_label="", y="value", panel="split", note="the mean over seeds"),
     continues=True,
     reads_data=True,
-    lists=("cells", "methods"),
+    lists=lstm_regimes.LISTS,
     pieces_of="lstm",
 )

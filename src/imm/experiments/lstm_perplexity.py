@@ -32,6 +32,6 @@ STUDY = Study(
     figure=Figure(x="method", x_label="perplexity", y_label="", panel="split", note="the same restart for each method"),
     continues=True,
     reads_data=True,
-    lists=("cells", "methods"),
+    lists=lstm_regimes.LISTS,
     pieces_of="lstm",
 )

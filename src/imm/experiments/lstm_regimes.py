@@ -16,14 +16,17 @@ from imm.experiments.lstm import TRAINING, Cell, bigram_alone, gain
 from imm.experiments.study import Figure, Row, Settings, Study
 
 SPLITS = ("valid", "test")
+LISTS = ("cells", "methods", "strengths")
+"""The settings that only say which pieces there are."""
 METHODS = ("none", "kn-noising", "reverse-kd", "imm-streaming", "imm-sampled")
 
 
 def pieces(settings: Settings) -> list[Row]:
     """Returns each method in each cell with each seed, the first cell last: the runner begins with the last."""
-    lists = ("runs", "methods")
+    lists = ("runs", "methods", "strengths")
     return [
         {**{key: value for key, value in cell.items() if key not in lists}, "method": method, "run": run}
+        | {"tries": (settings["strengths"] | cell.get("strengths", {}))[method]}
         for cell in settings["cells"]
         for run in range(cell["runs"])
         for method in cell.get("methods", settings["methods"])
@@ -35,7 +38,7 @@ def run(settings: Settings, piece: Row, kept: Path) -> Sequence[Row]:
     cell = Cell(settings, piece, kept)
     method, seed = piece["method"], piece["run"]
     plain, trained = cell.plain(seed), cell.trained(method, seed)
-    none = trained if method == "none" else cell.trained("none", seed)
+    none = trained if method == "none" else Cell(settings, {**piece, "tries": [0.0]}, kept).trained("none", seed)
     restarted = {"method": method, "restart": True, "strength": cell.strength(method)}
     rows = _rows(piece, restarted, trained.perplexities(), trained.induced())
     for row in rows:
@@ -119,6 +122,14 @@ def cell(percent: float, width: int, epochs: Sequence[int], dropout: Sequence[fl
     return {**shape, "runs": 1, **more}
 
 
+CELLS = [
+    cell(10, 200, (20, 8), (0.35, 0.5, 0.65), runs=3),
+    cell(5, 200, (24, 8), (0.35, 0.5, 0.65), runs=3),
+    cell(25, 200, (16, 8), (0.2, 0.35, 0.5)),
+    cell(10, 650, (20, 8), (0.5, 0.65)),
+]
+"""In the order in which they are wanted."""
+
 QUICK: Settings = {
     "batch_size": 4,
     "judged": 3000,
@@ -141,7 +152,7 @@ STUDY = Study(
     settings={
         **TRAINING,
         "methods": list(METHODS),
-        "cells": [],
+        "cells": CELLS,
     },
     quick=QUICK,
     pieces=pieces,
@@ -159,6 +170,6 @@ STUDY = Study(
     ),
     continues=True,
     reads_data=True,
-    lists=("cells", "methods"),
+    lists=LISTS,
     pieces_of="lstm",
 )

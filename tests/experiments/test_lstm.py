@@ -119,7 +119,7 @@ def test_the_gain_is_that_of_their_perplexities_and_its_error_by_lines(tmp_path)
 def test_gains_are_means_over_seeds_and_before_is_what_kneser_ney_knows_better():
     def row(method, seed, value, induced=100.0, restart=True, **more):
         cell = {"percent": 5, "ngram_percent": 5, "width": 8, "method": method, "restart": restart}
-        figures = {"value": value, "induced": induced, "train_induced": 50.0, "strength": 1.0}
+        figures = {"value": value, "induced": induced, "train_induced": 50.0, "mixed": induced / 2, "strength": 1.0}
         return {**cell, "run": seed, "split": "test", **figures, **more}
 
     rows = [
@@ -133,6 +133,7 @@ def test_gains_are_means_over_seeds_and_before_is_what_kneser_ney_knows_better()
     assert imm["gain"] == pytest.approx(0.2)
     assert imm["gain_error"] == pytest.approx(0.1 / math.sqrt(3))
     assert imm["before"] == pytest.approx(math.log(120 / 80))
+    assert imm["room"] == pytest.approx(math.log(2))
     assert "gain" not in found["none", True]
     (alone,) = [each for each in lstm_regimes.summarise([*rows[:4], rows[-1]]) if each["method"] == "imm-streaming"]
     assert (alone["gain"], alone["gain_error"]) == (0.3, 9.0)

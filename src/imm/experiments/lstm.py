@@ -100,13 +100,21 @@ class Trained:
         return judged(model, {split: self.text.judged[split]}, settings.unroll, settings.batch_size)[split]
 
     def induced(self) -> dict[str, float]:
-        """Returns the perplexity of the induced bigram on train, valid and test."""
+        """Returns the perplexity of the induced bigram on train, valid and test, and with the old one mixed in.
+
+        The share of the old one is the best on valid.
+        """
         from imm.language import induced_ngram, load_model
+        from imm.language.diagnosis import mixed_with
 
         model, vocabulary, settings = load_model(self.folder / "model")
         bigram = induced_ngram(model, self.text.train, len(vocabulary), settings.unroll, settings.batch_size)
         parts = {"train": self.text.train, **self.text.judged}
-        return {split: bigram.perplexity(tokens) for split, tokens in parts.items()}
+        found = {split: bigram.perplexity(tokens) for split, tokens in parts.items()}
+        ratio, _ = mixed_with(bigram, self.text.bigram, self.text.valid)
+        for split, tokens in self.text.judged.items():
+            found[f"{split} mixed"] = mixed_with(bigram, self.text.bigram, tokens, ratio)[1]
+        return found
 
 
 def bigram_alone(text: "Texts") -> dict[str, float]:

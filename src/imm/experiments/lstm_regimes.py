@@ -53,7 +53,12 @@ def run(settings: Settings, piece: Row, kept: Path) -> Sequence[Row]:
     alone = bigram_alone(cell.text)
     bigram = {"method": "kneser-ney", "restart": False, "strength": 0.0}
     first = {"method": "none", "restart": False, "strength": 0.0}
-    return [*_rows(piece, bigram, alone, alone), *_rows(piece, first, plain.perplexities(), plain.induced()), *rows]
+    mixed = {f"{split} mixed": alone[split] for split in SPLITS}
+    return [
+        *_rows(piece, bigram, alone, alone | mixed),
+        *_rows(piece, first, plain.perplexities(), plain.induced()),
+        *rows,
+    ]
 
 
 def _cell(piece: Row) -> Row:
@@ -65,6 +70,7 @@ def _rows(piece: Row, what: Row, values: Row, induced: Row) -> list[Row]:
     return [
         {**_cell(piece), **what, "run": piece["run"], "split": split}
         | {"value": values[split], "induced": induced[split], "train_induced": induced["train"]}
+        | {"mixed": induced[f"{split} mixed"]}
         for split in SPLITS
     ]
 
@@ -74,16 +80,15 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
 
     ``gain`` is the fall of the log-perplexity against plain training with the same restart and seed, in nats a word.
     Its error is that of the mean over seeds where there are three, else that over the lines of the text.
-    ``before`` is ``log(induced / Kneser-Ney)`` of plain training: how much better the restricted model does its task.
+    ``before`` is ``log(induced / Kneser-Ney)`` of plain training: how much better the restricted model does its task;
+    ``room`` is ``log(induced / mixed)``: what it takes off the induced one's perplexity where both are mixed.
     """
     cells: dict[tuple[object, ...], list[Row]] = {}
     for row in sorted(rows, key=_place):
         key = tuple(row[name] for name in ("percent", "ngram_percent", "width", "method", "restart", "split"))
         cells.setdefault(key, []).append(row)
     alone = {key[:3] + key[5:]: found[0]["value"] for key, found in cells.items() if key[3] == "kneser-ney"}
-    induced = {
-        key[:3] + key[5:]: _mean(found, "induced") for key, found in cells.items() if key[3] == "none" and not key[4]
-    }
+    plain = {key[:3] + key[5:]: found for key, found in cells.items() if key[3] == "none" and not key[4]}
     summary = []
     for key, found in cells.items():
         first, place = found[0], key[:3] + key[5:]
@@ -94,8 +99,12 @@ def summarise(rows: Sequence[Row]) -> list[Row]:
         row["values"] = [each["value"] for each in found]
         row |= {"induced": _mean(found, "induced"), "train_induced": _mean(found, "train_induced")}
         row["strength"] = first["strength"]
-        if place in induced and place in alone:
-            row["before"] = math.log(induced[place] / alone[place])
+        if place in plain:
+            induced = _mean(plain[place], "induced")
+            row |= {
+                "before": math.log(induced / alone[place]),
+                "room": math.log(induced / _mean(plain[place], "mixed")),
+            }
         if "gain" in first:
             gains = [each["gain"] for each in found]
             spread = float(np.std(gains, ddof=1)) / math.sqrt(len(gains)) if len(gains) > 2 else 0.0

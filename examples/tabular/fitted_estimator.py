@@ -30,5 +30,5 @@ for name, p in (
     (f"new model with it, λ = {with_old.lam_:g}", with_old.predict_proba(X_test)),
 ):
     print(f"log-loss {log_loss(y_test, p):.3f}  {name}")
-found = with_old.diagnostic()
+found = with_old.diagnose()
 print(f"distance of the induced to the old model: {found.without:.3f} without IMM, {found.with_imm:.3f} with it")

@@ -1,4 +1,5 @@
 import json
+import math
 import os
 import re
 import signal
@@ -268,10 +269,29 @@ def test_eval(tmp_path):
     figures = json.loads(run("eval", "imm-lm", "--text", "b.txt", "--json").stdout)
     assert figures == {"perplexity": pytest.approx(trained["test_perplexity"], rel=1e-6), "tokens": 32, "unknown": 3}
     assert run("eval", "imm-lm/model", "--text", "b.txt", "--json").stdout == json.dumps(figures, indent=1) + "\n"
-    with_induced = json.loads(run("eval", "imm-lm", "--text", "b.txt", "--induced", "a.txt", "--json").stdout)
-    assert figures.items() < with_induced.items()
-    assert 1 < with_induced["induced_perplexity"] < 40
-    assert "induced perplexity" in run("eval", "imm-lm", "--text", "b.txt", "--induced", "a.txt").stdout
+
+
+def test_diagnose(monkeypatch, capsys):
+    run(*BASE)
+    options = ("diagnose", "imm-lm", "--train", "a.txt", "--text", "b.txt")
+    figures = json.loads(run(*options, "--json").stdout)
+    evaluated = json.loads(run("eval", "imm-lm", "--text", "b.txt", "--json").stdout)
+    assert figures["model"] == pytest.approx(evaluated["perplexity"], rel=0.1)  # in columns, as valid when training
+    assert figures["mixed"] <= min(figures["induced"], figures["old"]) + 1e-9
+    assert figures["room"] == pytest.approx(math.log(figures["induced"] / figures["mixed"]))
+    printed = run(*options).stdout
+    assert "the bigram that it induces" in printed
+    assert re.search(r"it takes [0-9.]+ nats off: this is what IMM can teach", printed)
+    fit = ["ngram", "fit", "--text", "a.txt", "--out", "bigram"]
+    assert runner.invoke(app, fit).exit_code == 0
+    given = json.loads(run(*options, "--ngram", "bigram", "--json").stdout)
+    assert given == pytest.approx(figures, rel=1e-5)
+    assert runner.invoke(app, [*fit[:3], "big.txt", "--out", "other"]).exit_code == 0
+    told = refused(monkeypatch, capsys, *options, "--ngram", "other")
+    assert "other has 12 words and the model 11, and they are not the same: bird" in told
+    both = refused(monkeypatch, capsys, *options, "--ngram", "bigram", "--ngram-text", "big.txt")
+    assert "--ngram and --ngram-text both say what the bigram is" in both
+    assert "takes 0 MB, more than --table-mb 0" in refused(monkeypatch, capsys, *options, "--table-mb", "0")
 
 
 def test_eval_says_that_interpolation_is_not_part_of_the_model():
@@ -424,10 +444,7 @@ def test_bad_evaluations_are_one_line(monkeypatch, capsys, tmp_path):
         "unknown.txt": "unknown.txt: none of its 3 words is in the vocabulary of 11",
     }.items():
         assert message in refused(monkeypatch, capsys, "eval", "imm-lm", "--text", text)
-        assert message in refused(monkeypatch, capsys, "eval", "imm-lm", "--text", "b.txt", "--induced", text)
-    assert "takes 0 MB, more than --table-mb 0" in refused(
-        monkeypatch, capsys, "eval", "imm-lm", "--text", "b.txt", "--induced", "a.txt", "--table-mb", "0"
-    )
+        assert message in refused(monkeypatch, capsys, "diagnose", "imm-lm", "--train", text, "--text", "b.txt")
     (tmp_path / "imm-lm" / "model" / "model.safetensors").write_bytes(b"torn")
     assert "is not a whole language model" in refused(monkeypatch, capsys, "eval", "imm-lm", "--text", "b.txt")
     (tmp_path / "tuned" / "model").mkdir(parents=True)

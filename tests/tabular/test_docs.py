@@ -16,7 +16,7 @@ def test_the_code_runs(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     (code,) = re.findall(r"```python\n(.*?)```", DOCS, re.S)
     exec(compile(code, "tabular.md", "exec"), {})
-    assert "Diagnostic" in capsys.readouterr().out
+    assert "Diagnosis" in capsys.readouterr().out
 
 
 def test_the_options_are_those_of_the_commands():

@@ -39,7 +39,7 @@ def test_groups_are_the_rows_that_have_the_short_context():
 def test_matching_brings_the_induced_model_near_the_old_one(seed):
     t = table(seed)
     model = IMMClassifier(short_features=t.short, restricted_model=t.old, lam=10.0).fit(t.x, t.y)
-    found = model.diagnostic()
+    found = model.diagnose()
     assert 0 <= found.with_imm < found.without
     assert found.lam == 10.0
     induced, old = model.induced_predict_proba(t.x[:, :2]), t.old.predict_proba(t.x[:, :2])
@@ -51,13 +51,13 @@ def test_an_old_model_that_is_mixed_in_is_part_of_the_distance():
     model = IMMClassifier(short_features=t.short, restricted_model=t.old, keep_old=True).fit(t.x, t.y)
     assert model.share_ > 0
     induced, old = model.induced_predict_proba(t.x[:, :2]), t.old.predict_proba(t.x[:, :2])
-    assert model.diagnostic().with_imm == pytest.approx((old * np.log(old / induced)).sum(1).mean(), abs=1e-9)
+    assert model.diagnose().with_imm == pytest.approx((old * np.log(old / induced)).sum(1).mean(), abs=1e-9)
 
 
 def test_the_same_for_a_regression(seed):
     t = table(seed, classes=0)
     model = IMMRegressor(short_features=t.short, restricted_model=t.old, lam=10.0).fit(t.x, t.y)
-    found = model.diagnostic()
+    found = model.diagnose()
     assert found.with_imm < found.without
     induced = model.induced_predict(t.x[:, :2])
     assert found.with_imm == pytest.approx(((induced - t.old.predict(t.x[:, :2])) ** 2).mean(), abs=1e-9)
@@ -86,6 +86,6 @@ def test_named_columns_are_taken_by_name():
 def test_refusals():
     t = table(n=30)
     with pytest.raises(ValueError, match="there is no old model to compare with"):
-        IMMClassifier(lam=0.0).fit(t.x, t.y).diagnostic()
+        IMMClassifier(lam=0.0).fit(t.x, t.y).diagnose()
     with pytest.raises(ValueError, match=r"a table with the 8 short columns, got shape \(5, 2\)"):
         IMMClassifier(lam=0.0).fit(t.x, t.y).induced_predict_proba(t.x[:5, :2])

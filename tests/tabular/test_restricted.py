@@ -39,7 +39,7 @@ def test_without_short_columns_rows_with_near_answers_are_averaged():
         weight = np.exp(-np.abs(z - z[t]))
         induced = weight @ q / weight.sum()
         distance += (P[t] * np.log(P[t] / induced)).sum() / len(z)
-    found = model.diagnostic()
+    found = model.diagnose()
     assert found.with_imm == pytest.approx(distance, rel=1e-6)
     assert found.with_imm < found.without
     with pytest.raises(ValueError, match="which columns are short was not said"):

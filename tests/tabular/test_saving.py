@@ -114,7 +114,7 @@ def test_settings_come_back(tmp_path):
     loaded = load(tmp_path / "m")
     assert (loaded.random_state, loaded.lam) == (7, 5.0)
     with pytest.raises(ValueError, match="this model was loaded and has no training rows to compare on"):
-        loaded.diagnostic()
+        loaded.diagnose()
 
 
 def test_another_model_than_it_was_trained_with(tmp_path):

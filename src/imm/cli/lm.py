@@ -152,35 +152,61 @@ def train(
 def evaluate(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `imm lm train` wrote, or its model/.")],
     text: Annotated[Path, typer.Option(help="A text file, UTF-8, one sentence a line.")],
-    induced: Annotated[
-        Path | None,
-        typer.Option(help="A text, that of training as a rule: the bigram induced over its contexts is measured too."),
-    ] = None,
-    table_mb: Annotated[int, typer.Option(help="The most MB for the table of that bigram.")] = 1024,
     as_json: AsJson = False,
 ) -> None:
     """Perplexity of a text; unknown words are predicted as <unk>, and count."""
     from imm.cli.lm_run import model_folder
     from imm.cli.progress import reading
-    from imm.language import induced_ngram, load_model
+    from imm.language import load_model
     from imm.language.evaluation import log_likelihoods, perplexity
     from imm.language.texts import read_tokens
 
     model, vocabulary, settings = load_model(model_folder(folder))
-    mb = 4 * len(vocabulary) ** 2 / 1e6
-    if induced is not None and mb > table_mb:
-        raise ValueError(
-            f"the induced bigram of {len(vocabulary):,} words takes {mb:,.0f} MB, more than --table-mb {table_mb}"
-        )
     with reading("reading") as progress:
         tokens, unknown = read_tokens(text, vocabulary, progress)
-        contexts = None if induced is None else read_tokens(induced, vocabulary, progress)[0]
     if settings.method == "interpolation":
         typer.echo("this is the model without the bigram that its run mixed in", err=True)
     found = log_likelihoods(model, tokens, settings.unroll)
-    figures = {"perplexity": perplexity(found), "tokens": len(found), "unknown": unknown}
-    if contexts is not None:
-        typer.echo(f"table of the induced bigram: {mb:,.0f} MB", err=True)
-        bigram = induced_ngram(model, contexts, len(vocabulary), settings.unroll, settings.batch_size)
-        figures["induced_perplexity"] = bigram.perplexity(tokens)
-    show(figures, as_json)
+    show({"perplexity": perplexity(found), "tokens": len(found), "unknown": unknown}, as_json)
+
+
+@app.command()
+def diagnose(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="What `imm lm train` wrote, or its model/.")],
+    train: Annotated[Path, typer.Option(help="The text that the model was trained on.")],
+    text: Annotated[Path, typer.Option(help="A text that neither the model nor the bigram has seen.")],
+    ngram_text: Annotated[
+        Path | None, typer.Option(help="A larger text to count the bigram on; if not given, the training text.")
+    ] = None,
+    ngram: Annotated[
+        Path | None,
+        typer.Option(help="A bigram of the same words instead: what `imm ngram fit` wrote, or an ARPA file."),
+    ] = None,
+    table_mb: Annotated[int, typer.Option(help="The most MB for the table of the induced bigram.")] = 1024,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what a bigram can still teach a trained model, before you train with it.
+
+    Compares the bigram with the one that the model induces, its average over all histories that end in the same word.
+    """
+    from imm.cli.lm_run import model_folder, show_diagnosis
+    from imm.cli.progress import reading
+    from imm.language import diagnose as compare
+    from imm.language import load_model
+    from imm.language.given import bigram_of_words
+    from imm.language.texts import read_tokens
+
+    model, vocabulary, settings = load_model(model_folder(folder))
+    mb = 4 * len(vocabulary) ** 2 / 1e6
+    if mb > table_mb:
+        raise ValueError(
+            f"the induced bigram of {len(vocabulary):,} words takes {mb:,.0f} MB, more than --table-mb {table_mb}"
+        )
+    if ngram is not None and ngram_text is not None:
+        raise ValueError("--ngram and --ngram-text both say what the bigram is: give one of them")
+    with reading("reading") as progress:
+        bigram = bigram_of_words(vocabulary, ngram_text or train, ngram, progress)
+        seen, _ = read_tokens(train, vocabulary, progress)
+        judged, _ = read_tokens(text, vocabulary, progress)
+    found = compare(model, seen, judged, bigram, settings.unroll, settings.batch_size)
+    show_diagnosis(found, as_json)

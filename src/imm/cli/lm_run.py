@@ -2,16 +2,20 @@
 
 import math
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
+from imm.cli.figures import show
 from imm.cli.ngram import fallback_note
 
 if TYPE_CHECKING:
-    from imm.language import Settings, Texts
+    from imm.language import BigramDiagnosis, Settings, Texts
+
+NEXT_TO_NOTHING = 0.01
+"""Nats a word: a perplexity that is one percent lower."""
 
 
 def describe(settings: "Settings", texts: "Texts") -> dict[str, Any]:
@@ -78,6 +82,32 @@ def show_table(settings: "Settings", figures: dict[str, Any]) -> None:
     for row, prefix in ((label, ""), ("the bigram alone", "bigram_")):
         table.add_row(row, *(f"{figures[f'{prefix}{name}_perplexity']:,.2f}" for name in names))
     Console().print(table)
+
+
+def show_diagnosis(found: "BigramDiagnosis", as_json: bool) -> None:
+    """Prints the perplexities of a diagnosis and what they mean."""
+    if as_json:
+        show({**asdict(found), "before": found.before, "room": found.room}, as_json)
+        return
+    from rich.console import Console
+    from rich.table import Column, Table
+
+    labels = {
+        "the model": found.model,
+        "the bigram that it induces": found.induced,
+        "the old bigram": found.old,
+        f"both bigrams mixed, {found.ratio:.0%} of the old": found.mixed,
+    }
+    table = Table("", Column("perplexity", justify="right"))
+    for label, value in labels.items():
+        table.add_row(label, f"{value:.2f}")
+    Console().print(table)
+    better = "better" if found.before > 0 else "worse"
+    typer.echo(
+        f"At predicting a word from the one before, the old bigram is {better} than the model's own average by"
+        f" {abs(found.before):.3f} nats a word.\nMixed in, it takes {found.room:.3f} nats off: this is what IMM can"
+        f" teach the model{', next to nothing' if found.room < NEXT_TO_NOTHING else ''}."
+    )
 
 
 def model_folder(folder: Path) -> Path:

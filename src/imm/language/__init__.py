@@ -3,6 +3,7 @@
 from imm.language.corpus import Vocabulary, encode
 from imm.language.counting import fit_ngram, perplexity
 from imm.language.data import data_file, data_folder
+from imm.language.diagnosis import BigramDiagnosis, diagnose
 from imm.language.induced import InducedBigram, induced_ngram
 from imm.language.model import LanguageModel, load_model, save_model
 from imm.language.settings import METHODS, PRESETS, Settings
@@ -12,6 +13,7 @@ from imm.language.training import DivergenceError, Run
 __all__ = [
     "METHODS",
     "PRESETS",
+    "BigramDiagnosis",
     "DivergenceError",
     "InducedBigram",
     "LanguageModel",
@@ -21,6 +23,7 @@ __all__ = [
     "Vocabulary",
     "data_file",
     "data_folder",
+    "diagnose",
     "encode",
     "fit_ngram",
     "induced_ngram",

@@ -12,7 +12,7 @@ from imm.targets.ngram import Ngram
 
 
 @dataclass(frozen=True)
-class Diagnosis:
+class BigramDiagnosis:
     """The perplexities of a text that say what an old model can still teach.
 
     Attributes:
@@ -42,7 +42,7 @@ class Diagnosis:
 
 def diagnose(
     model: LanguageModel, train: Tensor, text: Tensor, bigram: Ngram, unroll: int = 35, batch_size: int = 20
-) -> Diagnosis:
+) -> BigramDiagnosis:
     """Compares the bigram that a trained model induces with an old one, on the restricted task.
 
     Args:
@@ -55,7 +55,7 @@ def diagnose(
     """
     induced = induced_ngram(model, train, len(bigram.classes), unroll, batch_size)
     ratio, mixed = mixed_with(induced, bigram, text)
-    return Diagnosis(
+    return BigramDiagnosis(
         model=perplexity(log_likelihoods(model, text, unroll, batch_size)),
         old=perplexity(bigram.score(text[:-1], text[1:]).double().log()),
         induced=induced.perplexity(text),

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import numpy as np
 
-from imm.language.corpus import EOS, UNK
+from imm.language.corpus import EOS, UNK, Vocabulary
+from imm.language.counting import fit_ngram
+from imm.language.text import Progress
 from imm.targets.arpa import read_arpa
 from imm.targets.ngram import Ngram, load
 from imm.validation import SUM_TOLERANCE
@@ -37,6 +39,30 @@ def read_bigram(path: Path, level: str = "word") -> Ngram:
     words = [UNK, EOS["stream"], *(str(given.classes[word]) for word in others)]
     stream = given.renamed(names.tolist(), words)
     return Ngram(stream.trie, words, replace(stream.about, convention="stream", eos=1, bos=None, unk=0))
+
+
+def bigram_of_words(vocabulary: Vocabulary, text: Path, ngram: Path | None, progress: Progress | None = None) -> Ngram:
+    """Returns a bigram over a model's words, numbered as the model numbers them.
+
+    Args:
+        vocabulary: the model's.
+        text: what it is counted on, if no other is given.
+        ngram: a bigram that is there already; refused if its words are not the model's.
+        progress: is told how many bytes of how many were read.
+    """
+    known = [word for word in vocabulary.words if word not in (UNK, EOS["stream"])]
+    if ngram is None:
+        bigram = fit_ngram(text, 2, vocabulary=known, level=vocabulary.level, progress=progress)
+    else:
+        bigram = read_bigram(ngram, vocabulary.level)
+    words = [str(word) for word in bigram.classes]
+    number = {word: i for i, word in enumerate(vocabulary.words)}
+    if number.keys() != set(words):
+        other = min(number.keys() ^ set(words))
+        raise ValueError(
+            f"{ngram} has {len(words):,} words and the model {len(number):,}, and they are not the same: {other} …"
+        )
+    return bigram.renamed([number[word] for word in words], list(vocabulary.words))
 
 
 def _check(given: Ngram, path: Path, level: str) -> None:

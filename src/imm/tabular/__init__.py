@@ -2,7 +2,7 @@
 
 from imm.tabular.choosing import Choice
 from imm.tabular.classifier import IMMClassifier
-from imm.tabular.induced import Diagnostic
+from imm.tabular.induced import Diagnosis
 from imm.tabular.linear import Linear
 from imm.tabular.network import Network
 from imm.tabular.reading import read_table
@@ -12,7 +12,7 @@ from imm.tabular.saving import load
 
 __all__ = [
     "Choice",
-    "Diagnostic",
+    "Diagnosis",
     "IMMClassifier",
     "IMMRegressor",
     "Linear",

@@ -14,7 +14,7 @@ from imm.strength import Linear as Schedule
 from imm.tabular.choosing import Choice
 from imm.tabular.columns import column_numbers, table_names, take
 from imm.tabular.engines import engine_for
-from imm.tabular.induced import Diagnostic, distance, induced_at
+from imm.tabular.induced import Diagnosis, distance, induced_at
 from imm.tabular.linear import LinearFit
 from imm.tabular.restricted import Known, Old, Refitted, Source, find_source, is_fitted, own_columns
 from imm.tabular.rows import Array, distinct
@@ -265,7 +265,7 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         check_is_fitted(self)
         save(self, path)
 
-    def diagnostic(self) -> Diagnostic:
+    def diagnose(self) -> Diagnosis:
         """How far the new model's induced predictions are from the old model's, without IMM and with it.
 
         Trains once more, with λ = 0. Mean Kullback–Leibler divergence for a classifier, mean squared difference
@@ -281,4 +281,4 @@ class BaseIMM(BaseEstimator, metaclass=ABCMeta):  # type: ignore[misc]
         l2 = self.choice_.l2_without if self.choice_ else self.l2_
         without = setup.engine.prepare(problem, setup.seed).solve(l2, 0.0)
         after = distance(setup, self._trained, problem, self.share_)
-        return Diagnostic(without=distance(setup, without, problem), with_imm=after, lam=self.lam_)
+        return Diagnosis(without=distance(setup, without, problem), with_imm=after, lam=self.lam_)

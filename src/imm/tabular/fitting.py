@@ -114,7 +114,7 @@ def fit(request: Request, progress: Progress) -> Outcome:
     encoding = Encoding.fit(columns, case.values)
     estimator = _train(case, encoding, request.keep_old)
     words = verdict(scores, ours, estimator.lam_, estimator.share_)
-    diagnostic = estimator.diagnostic()
+    diagnosis = estimator.diagnose()
     record = {
         "format": 1,
         "title": f"Does the old model help to predict {label.name}?",
@@ -133,7 +133,7 @@ def fit(request: Request, progress: Progress) -> Outcome:
         "lams_in_splits": [float(lam) for lam in scores.lams],
         "old": source.words(),
         "short": list(short),
-        "distance": {"without": diagnostic.without, "with_imm": diagnostic.with_imm},
+        "distance": {"without": diagnosis.without, "with_imm": diagnosis.with_imm},
         "rows": summarise(scores),
         "splits": {method: {m: list(map(float, v)) for m, v in by.items()} for method, by in scores.by.items()},
         "columns": _columns(every, encoding, short),

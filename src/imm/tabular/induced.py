@@ -16,7 +16,7 @@ BATCH = 1 << 20
 
 
 @dataclass(frozen=True)
-class Diagnostic:
+class Diagnosis:
     """The distance between the induced and the old model, averaged over the training rows' short contexts.
 
     Attributes:

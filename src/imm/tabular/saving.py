@@ -61,7 +61,7 @@ def save(estimator: Any, path: str | Path) -> None:
 def load(path: str | Path, model: Any = None, restricted_model: Any = None) -> Any:
     """A saved estimator, ready to predict.
 
-    It has no training rows: ``induced_predict_proba`` needs rows to average over, and ``diagnostic`` cannot be had.
+    It has no training rows: ``induced_predict_proba`` needs rows to average over, and ``diagnose`` cannot be had.
 
     Args:
         path: the folder.

@@ -42,7 +42,7 @@ TRAINING = {
         "none": [0.0],
         "kn-noising": [0.1, 0.2, 0.4],
         "reverse-kd": [0.2, 0.5, 1.0],
-        "imm-sampled": [0.5, 1.0, 2.0],
+        "imm-sampled": [1.0, 2.0, 4.0],
         "imm-streaming": [1.0, 2.0, 4.0],
     },
     "judged": None,

@@ -3,9 +3,9 @@
 from importlib.util import find_spec
 
 NEED_TRANSFORMERS = [
-    "src/imm/language/huggingface/*",
-    "src/imm/experiments/glue*",
-    "src/imm/experiments/low_data.py",
-    "tests/language/huggingface/tiny.py",
+    "src/imm/huggingface/*",
+    "src/imm/experiments/glue/*",
+    "studies/little_text/*",
+    "tests/huggingface/tiny.py",
 ]
 collect_ignore_glob = [] if find_spec("transformers") else NEED_TRANSFORMERS

@@ -18,7 +18,7 @@ from torch.distributions import Categorical
 
 from benchmarks import printing
 from imm.control import ACTIONS, Grid, Problem, Recipe, Walkers, landscape, train
-from imm.targets.pomdp import PomdpPolicy, fast_informed_bound
+from imm.control.pomdp import PomdpPolicy, fast_informed_bound
 
 EPOCHS = 200
 BOUNDS = {"ratio_none": 200.0, "ratio_imm": 200.0}

@@ -23,7 +23,8 @@ from rich.console import Console
 from benchmarks import large_text, ngram, printing
 from benchmarks.memory import resident
 from benchmarks.speed import seconds
-from imm.language import Run, Settings, Texts, data_file
+from imm.experiments.data import data_file
+from imm.language import Run, Settings, Texts
 from imm.language.methods.serialized import Serialized
 
 BOUNDS = {"step_imm_streaming": 1.25, "step_imm_serialized": 2.0, "step_imm_sampled": 3.0}

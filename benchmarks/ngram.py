@@ -29,10 +29,10 @@ from rich.console import Console
 from benchmarks import large_text, printing
 from benchmarks.problem import tokens as drawn
 from benchmarks.speed import seconds
-from imm.language import Vocabulary, data_file, encode, fit_ngram
-from imm.language.data import data_folder
-from imm.targets.arpa import write_arpa
-from imm.targets.ngram import Ngram, save
+from imm.experiments.data import data_file, data_folder
+from imm.language import Vocabulary, encode, fit_ngram
+from imm.ngram import Ngram, save
+from imm.ngram.arpa import write_arpa
 
 BOUNDS = {
     "fit_nltk_over_ours": 200.0,

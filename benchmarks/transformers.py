@@ -26,8 +26,8 @@ from rich.console import Console
 
 from benchmarks import printing
 from benchmarks.memory import rise
-from imm.language.huggingface import IMMConfig, IMMTrainer
-from imm.targets import Ngram
+from imm.huggingface import IMMConfig, IMMTrainer
+from imm.ngram import Ngram
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ from accelerate import Accelerator
 from lm_text import WORDS, perplexity, sentences, small_model
 from torch.utils.data import DataLoader
 
-from imm.language.huggingface import Causal, Codes, Index, Together, streaming_loss
+from imm.huggingface import Causal, Codes, Index, Together, streaming_loss
 from imm.matching import Streaming
-from imm.targets import Ngram
+from imm.ngram import Ngram
 
 
 def train(lam: float, steps: int) -> float:

@@ -14,9 +14,9 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 from torch.utils.data import DataLoader
 
-from imm.language.huggingface import Causal, Index, evaluating, log_q_at, sampled_backward
+from imm.huggingface import Causal, Index, evaluating, log_q_at, sampled_backward
 from imm.matching import clipped_apart
-from imm.targets import Ngram
+from imm.ngram import Ngram
 
 PLACES, K, CLIP = 8, 5, 1.0
 

@@ -11,7 +11,7 @@ from lm_text import WORDS, perplexity, sentences, small_model
 from torch.nn.functional import nll_loss
 
 from imm.matching import Streaming
-from imm.targets import Ngram
+from imm.ngram import Ngram
 
 
 def train(lam: float, steps: int) -> float:

@@ -99,10 +99,10 @@ def test_another_folder_of_data_is_a_setting_of_studies_that_read_some(tmp_path,
 
     monkeypatch.setenv("IMM_DATA", "")  # put back afterwards
     monkeypatch.setattr("imm.experiments.reproduce", reproduce)
-    for name in ("tabular-rivals", "lstm-regimes", "bert-glue", "counterexample"):
+    for name in ("lstm-regimes", "bert-glue", "counterexample"):
         assert run_main(monkeypatch, "reproduce", name, "--out", str(tmp_path), "--data", str(tmp_path)) == 2
     where = str(tmp_path.resolve())
-    assert seen == {"tabular-rivals": where, "lstm-regimes": where, "bert-glue": where, "counterexample": None}
+    assert seen == {"lstm-regimes": where, "bert-glue": where, "counterexample": None}
 
 
 def test_data_that_is_not_there_is_one_line(tmp_path, monkeypatch, capsys):
@@ -114,5 +114,5 @@ def test_data_that_is_not_there_is_one_line(tmp_path, monkeypatch, capsys):
 
 
 def test_data_from_another_folder_is_still_the_full_study():
-    study = next(study for study in STUDIES if study.name == "tabular-rivals")
+    study = next(study for study in STUDIES if study.name == "lstm-regimes")
     assert study.changed({**study.settings, "data": "/some"}) == {}

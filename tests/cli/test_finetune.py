@@ -13,11 +13,11 @@ from transformers import AutoModelForCausalLM
 from typer.testing import CliRunner
 
 from imm.cli.app import app, main
-from imm.language.huggingface import IMMTrainer, load_model
-from imm.language.huggingface.fine_tuning import METHODS, METHODS_OF, FineTuning, fine_tune
+from imm.huggingface import IMMTrainer, load_model
+from imm.huggingface.fine_tuning import METHODS, METHODS_OF, FineTuning, fine_tune
 from imm.language.settings import without_effect
-from tests.language.huggingface import tiny
-from tests.language.huggingface.conftest import _little_to_collect  # noqa: F401
+from tests.huggingface import tiny
+from tests.huggingface.conftest import _little_to_collect  # noqa: F401
 
 FEW = ("--epochs", "2", "--batch-size", "4", "--unroll", "6", "--learning-rate", "0.01")
 

@@ -13,10 +13,13 @@ from sklearn.metrics import roc_auc_score
 from typer.testing import CliRunner
 
 from imm.cli.app import app
-from imm.language.data import data_folder
-from imm.tabular import Linear, Saved, evaluating, read_table
+from imm.experiments.data import data_folder
+from imm.fit import nested_cv as evaluating
+from imm.fit.bundle import Saved
+from imm.fit.table_file import read_table
+from imm.tabular import Linear
 from tests.cli.test_cli import run_main
-from tests.tabular.files import people, write_people
+from tests.fit.files import people, write_people
 
 runner = CliRunner()
 
@@ -191,7 +194,7 @@ def test_predictions_go_where_a_file_may_be(done, tmp_path, out, message, monkey
 
 def test_where_nothing_can_be_written_is_said_before_the_work(tmp_path, monkeypatch, capsys):
     new, old = write_people(tmp_path)
-    monkeypatch.setattr("imm.tabular.fitting.evaluate", lambda *_: pytest.fail("it had begun"))
+    monkeypatch.setattr("imm.fit.pipeline.evaluate", lambda *_: pytest.fail("it had begun"))
     code = run_main(monkeypatch, "fit", str(new), "--label", "y", "--old-data", str(old), "--out", f"{old}/out")
     assert code == 2
     error = capsys.readouterr().err
@@ -312,7 +315,7 @@ def test_ctrl_c_writes_nothing(tmp_path, monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("imm.tabular.fitting.evaluate", interrupted)
+    monkeypatch.setattr("imm.fit.pipeline.evaluate", interrupted)
     new, old = write_people(tmp_path)
     monkeypatch.setattr(sys, "argv", ["imm"])
     code = run_main(monkeypatch, "fit", str(new), "--label", "y", "--old-data", str(old), "--out", f"{tmp_path}/out")

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from imm.cli.app import app, main
 from imm.language import METHODS, PRESETS, Settings, load_model
-from imm.targets.ngram import load
+from imm.ngram import load
 
 runner = CliRunner()
 LINES = ["the cat sat on the mat", "the dog sat", "a cat ran", "the dog saw a cat", "a dog ran on the mat"]

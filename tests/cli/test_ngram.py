@@ -5,8 +5,8 @@ import pytest
 from typer.testing import CliRunner
 
 from imm.cli.app import app, main
-from imm.targets.arpa import read_arpa
-from imm.targets.ngram import load
+from imm.ngram import load
+from imm.ngram.arpa import read_arpa
 
 runner = CliRunner()
 TEXT = "the cat sat on the mat\nthe dog sat\n" * 6 + "a cat ran\n"

@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 pytest.importorskip("transformers")
 
 from imm.cli.app import app, main
-from imm.targets.ngram import load
-from tests.language.huggingface import tiny
+from imm.ngram import load
+from tests.huggingface import tiny
 
 runner = CliRunner()
 
@@ -76,9 +76,9 @@ def test_the_command_imports_transformers_only_where_it_is_needed():
 
 
 def test_without_transformers_the_command_says_what_to_install(folder, tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "imm.language.huggingface", None)
-    for name in [name for name in sys.modules if name.startswith("imm.language.huggingface.")]:
+    monkeypatch.setitem(sys.modules, "imm.huggingface", None)
+    for name in [name for name in sys.modules if name.startswith("imm.huggingface.")]:
         monkeypatch.delitem(sys.modules, name)
-    monkeypatch.delattr("imm.language.huggingface", raising=False)
+    monkeypatch.delattr("imm.huggingface", raising=False)
     with pytest.raises(ValueError, match=r"--tokenizer needs the package .*: pip install 'imm\[transformers\]'"):
         run("fit", "--text", folder / "text.txt", "--tokenizer", folder, "--out", tmp_path / "m")

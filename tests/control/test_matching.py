@@ -13,7 +13,7 @@ from gymnasium import spaces  # noqa: E402
 
 from imm.baselines import reverse_kd  # noqa: E402
 from imm.control import IMMReinforce, PolicyMatching, Visited  # noqa: E402
-from imm.control.worlds import World  # noqa: E402
+from imm.control.spaces import World  # noqa: E402
 from imm.inducers import Belief, Kernel, Multiset  # noqa: E402
 from imm.matching import Exact  # noqa: E402
 

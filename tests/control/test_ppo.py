@@ -14,8 +14,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv  # noqa: E402
 from imm.control import PPO, PolicyMatching, PPOSettings, Visited, first_returns  # noqa: E402
 from imm.control.ppo import Batch, Rollout, advantages, clipped_loss  # noqa: E402
 from imm.inducers import Kernel  # noqa: E402
-from tests.control.test_agent import Broken  # noqa: E402
-from tests.reference_control import advantages_by_loops  # noqa: E402
+from tests.control.reference import advantages_by_loops  # noqa: E402
+from tests.control.test_reinforce import Broken  # noqa: E402
 
 SHORT = PPOSettings(steps=16, epochs=2, minibatches=2, rate=1e-3)
 

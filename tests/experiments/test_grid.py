@@ -10,8 +10,12 @@ import pytest
 from PIL import Image
 
 from imm.control.picture import AGENT
-from imm.experiments import STUDIES, grid, grid_heatmap, grid_reward, grid_strength, reproduce
-from imm.report.map import HEAD, animated, draw_map
+from imm.experiments import STUDIES, reproduce
+from imm.experiments.grid import heatmap as grid_heatmap
+from imm.experiments.grid import reward as grid_reward
+from imm.experiments.grid import runs as grid
+from imm.experiments.grid import strength as grid_strength
+from imm.report.grid_map import HEAD, animated, draw_map
 
 TINY = {"size": 4, "steps": 5, "runs": 3, "epochs": [2, 4, 180]}
 

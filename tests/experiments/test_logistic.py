@@ -6,8 +6,10 @@ import torch
 from torch.nn.functional import binary_cross_entropy_with_logits, logsigmoid
 
 from imm import functional
-from imm.experiments import logistic
-from imm.experiments.world import WORLD
+from imm.experiments.logistic import runs as logistic
+from imm.experiments.logistic.settings import WORLD
+from imm.experiments.sampling import generator
+from imm.experiments.summaries import spread
 from imm.inducers import Kernel
 from imm.matching import Exact, Serialized
 
@@ -19,7 +21,7 @@ def double(data: logistic.Data) -> logistic.Data:
 
 
 def data_sets(n: int = 6, runs: int = 3, seed: int = 0) -> logistic.Data:
-    return double(logistic.draw(SETTINGS, runs, n, logistic.generator({"seed": seed}, "test", n)))
+    return double(logistic.draw(SETTINGS, runs, n, generator({"seed": seed}, "test", n)))
 
 
 def reference_train(data: logistic.Data, run: int, method: str, ratio: float) -> torch.Tensor:
@@ -110,5 +112,5 @@ def test_methods_of_a_cell_see_the_same_data_and_studies_do_not():
 
 
 def test_spread_is_mean_and_percentiles():
-    assert logistic.spread(torch.arange(101.0)) == {"mean": 50.0, "p10": 10.0, "p90": 90.0, "runs": 101}
-    assert np.isfinite(logistic.spread(torch.ones(1))["p90"])
+    assert spread(torch.arange(101.0)) == {"mean": 50.0, "p10": 10.0, "p90": 90.0, "runs": 101}
+    assert np.isfinite(spread(torch.ones(1))["p90"])

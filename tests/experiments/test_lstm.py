@@ -6,10 +6,14 @@ import math
 import pytest
 import torch
 
-from imm.experiments import lstm, lstm_bigram, lstm_perplexity, lstm_regimes, reproduce
-from imm.experiments.lstm import Cell, Trained, gain
+from imm.experiments import reproduce
+from imm.experiments.data import data_file
+from imm.experiments.lstm import bigram as lstm_bigram
+from imm.experiments.lstm import perplexity as lstm_perplexity
+from imm.experiments.lstm import regimes as lstm_regimes
+from imm.experiments.lstm import runs as lstm
+from imm.experiments.lstm.runs import Cell, Trained, gain
 from imm.language import Run
-from imm.language.data import data_file
 from tests.language import tiny
 
 SETTINGS = {**lstm.TRAINING, "batch_size": 4, "judged": 500}

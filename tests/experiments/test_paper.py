@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from imm.experiments import STUDIES, reproduce
-from imm.language import data_file
+from imm.experiments.data import data_file
 
 RESULTS = Path(__file__).parents[2] / "results"
 

@@ -5,9 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from imm.experiments import STUDIES, demo, grid_strength, logistic_quality, lstm, reproduce
-from imm.report import records, write_all
-from tests.experiments import tiny_glue, tiny_wiki
+from imm.experiments import STUDIES, demo
+from imm.experiments.grid import strength as grid_strength
+from imm.experiments.logistic import quality as logistic_quality
+from imm.experiments.lstm import runs as lstm
+from imm.report import records
+from tests.experiments import tiny_glue
+from tests.experiments.contract import check_settings, check_tiny_run
 from tests.language import tiny
 
 ALL = [*STUDIES, demo.STUDY]
@@ -21,23 +25,11 @@ TINY = {
     "logistic-fixed-lambda": {"sizes": [5, 10], "runs": 4, "steps": 20},
     **{study.name: study.quick for study in STUDIES if study.name.startswith("lstm")},
     "bert-glue": {**tiny_glue.SETTINGS, "rows": {"RTE": 8}},
-    "lm-low-data": tiny_wiki.SETTINGS,
     "grid-heatmap": {"size": 4, "epochs": 3},
     "grid-reward": {"epochs": [2, 3], "runs": 4},
     "grid-quality": {"epochs": [2], "runs": 4},
     "grid-strength": {**grid_strength.STUDY.quick, "epochs": [2, 3], "steps": 2, "runs": 2, "size": 4},
     "grid-rivals": {"epochs": [2, 3], "runs": 4},
-    "tabular-rivals": {
-        "sizes": [50],
-        "models": {
-            "linear": {
-                "sets": ["diabetes"],
-                "methods": {"good": ["full-only", "imm", "pooled"], "wrong": ["full-only", "offset"]},
-            }
-        },
-        "runs": 2,
-    },
-    "cartpole-velocities": {"points": [64], "steps": 8, "runs": 2, "episodes": 2},
     "demo": {"runs": 2, "lams": [0.0, 1.0], "l2s": [1.0], "repeats": 1},
 }
 
@@ -45,10 +37,8 @@ TINY = {
 @pytest.fixture(autouse=True)
 def _tiny_text(request, monkeypatch, tmp_path_factory):
     """The language studies need no data folder here."""
-    name = request.node.name
-    for study, made in (("bert-glue", tiny_glue), ("lm-low-data", tiny_wiki)):
-        if name.startswith("test_a_tiny_run") and name.endswith(f"[{study}]"):
-            made.use(monkeypatch, tmp_path_factory.mktemp("data"))
+    if request.node.name.endswith("[bert-glue]") and request.node.name.startswith("test_a_tiny_run"):
+        tiny_glue.use(monkeypatch, tmp_path_factory.mktemp("data"))
     monkeypatch.setattr(lstm, "texts", lambda percent, ngram_percent, judged: tiny.texts(3000))
 
 
@@ -58,29 +48,12 @@ def test_names_are_the_designs():
 
 @pytest.mark.parametrize("study", ALL, ids=lambda study: study.name)
 def test_settings_are_json_and_quick_only_changes_them(study):
-    assert json.loads(json.dumps(dict(study.settings))) == study.settings
-    assert set(study.quick) <= set(study.settings)
-    pieces = [json.dumps(piece) for piece in study.pieces(study.settings)]
-    assert len(set(pieces)) == len(pieces)
+    check_settings(study)
 
 
 @pytest.mark.parametrize("study", ALL, ids=lambda study: study.name)
 def test_a_tiny_run_gives_rows_a_table_and_a_figure_twice_the_same(study, tmp_path):
-    settings = {**study.settings, **TINY[study.name]}
-    result = reproduce(study, settings, tmp_path / "a", 1, lambda done, total: None)
-    again = reproduce(study, settings, tmp_path / "b", 1, lambda done, total: None)
-    assert [_without_times(row) for row in result["rows"]] == [_without_times(row) for row in again["rows"]]
-    for row in result["rows"]:
-        assert "method" in row
-        assert "value" in row or {"mean", "runs", *(("p10", "p90") if row["runs"] > 1 else ())} <= set(row)
-    paths = write_all(result, study, tmp_path / "a" / study.name)
-    assert all(path.stat().st_size > 0 for path in paths)
-    assert ("figure.png" in {path.name for path in paths}) == (study.figure is not None)
-    assert "Not the full study" in paths[0].read_text()
-
-
-def _without_times(row):
-    return {key: value for key, value in row.items() if key != "seconds"}
+    check_tiny_run(study, TINY[study.name], tmp_path)
 
 
 @pytest.mark.parametrize("study", [study for study in STUDIES if study.paper], ids=lambda study: study.name)

@@ -35,7 +35,8 @@ SETTINGS = {
 def use(monkeypatch, folder):
     """Makes this model and these data those of the study."""
     pytest.importorskip("transformers")
-    from imm.experiments import glue, glue_words
+    from imm.experiments.glue import runs as glue
+    from imm.experiments.glue import wikipedia as glue_words
 
     model(folder / "model")
     data(folder / "data")

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from imm import baselines
-from imm.language.methods.soft import Softened
+from imm.language.methods.soft_labels import Softened
 from tests.language.runs import run
 
 

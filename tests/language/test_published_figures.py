@@ -2,7 +2,8 @@
 
 import pytest
 
-from imm.language import data_file, fit_ngram, perplexity
+from imm.experiments.data import data_file
+from imm.language import fit_ngram, perplexity
 
 SPLITS = ("train", "valid", "test")
 

@@ -11,9 +11,9 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from imm.language import METHODS, DivergenceError, Run, Vocabulary, load_model, training
-from imm.language.checkpoint import Checkpoint
 from imm.language.evaluation import interpolated, log_likelihoods, perplexity
 from imm.language.methods import Step
+from imm.language.run_folder import Checkpoint
 from imm.language.settings import VERSIONS
 from imm.language.windows import Windows
 from tests.language import runs, tiny
@@ -327,7 +327,7 @@ class TestFolder:
 
         train_until(run(tmp_path / "run", 0), 2)
         if os.fork() == 0:
-            monkeypatch.setattr("imm.language.checkpoint.save_file", killed)
+            monkeypatch.setattr("imm.language.run_folder.save_file", killed)
             run(tmp_path / "run", 0).train()
         assert os.waitstatus_to_exitcode(os.wait()[1]) == 9
         run(tmp_path / "run").train()

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from imm.language import Settings, Texts, Vocabulary
 from imm.language.model import LanguageModel, build
-from imm.targets.ngram import Ngram
+from imm.ngram import Ngram
 
 WORDS = ("<unk>", "<eos>", "a", "b", "c", "d", "e")
 

@@ -3,10 +3,10 @@ import re
 import numpy as np
 import pytest
 
-from imm.report.comparison import draw_comparison
+from imm.fit.nested_cv import Scores
+from imm.fit.verdict import summarise
+from imm.report.fit_figure import draw_comparison
 from imm.report.fit_page import write_fit_page
-from imm.tabular.evaluating import Scores
-from imm.tabular.verdict import summarise
 
 
 def record(gain=0.05, **changes):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from imm.tabular.contexts import find_pairs
-from imm.tabular.rows import distinct
+from imm.tabular.distinct_rows import distinct
 from tests import reference
 
 
@@ -71,5 +71,7 @@ def test_equal_rows_are_found_whatever_their_order(seed):
 
 
 def test_two_rows_with_the_same_hash_are_kept_apart(monkeypatch):
-    monkeypatch.setattr("imm.tabular.rows._hash", lambda columns, key: np.zeros(len(columns[0]), dtype=np.uint64))
+    monkeypatch.setattr(
+        "imm.tabular.distinct_rows._hash", lambda columns, key: np.zeros(len(columns[0]), dtype=np.uint64)
+    )
     assert len(distinct(np.array([[1.0], [2.0], [1.0]])).first) == 2

@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from imm.fit.table_file import Frame, read_table
+from imm.tabular.column_types import as_numbers, find_kinds
 from imm.tabular.encoding import MOST, Encoding, typed
-from imm.tabular.kinds import as_numbers, find_kinds
-from imm.tabular.reading import Frame, read_table
 
 N = 60
 

@@ -8,11 +8,11 @@ from sklearn.preprocessing import StandardScaler
 
 from imm.tabular import IMMClassifier, IMMRegressor
 from imm.tabular.engines import engine_for
-from imm.tabular.network import Network
+from imm.tabular.engines.network import Network
+from imm.tabular.fitting import Setup
 from imm.tabular.rivals import BEGINS, METHODS, NEED_OLD, WITH_OLD_DATA, Table, losses_of
-from imm.tabular.rivals.table import OldRows
+from imm.tabular.rivals.training_rows import OldRows
 from imm.tabular.tasks import Classification, Regression
-from imm.tabular.training import Setup
 from tests.tabular.tables import table
 
 ALL = {**METHODS, **WITH_OLD_DATA}

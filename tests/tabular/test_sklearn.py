@@ -12,7 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-import imm.tabular.linear
+import imm.tabular.engines.linear
 from imm.tabular import IMMClassifier, IMMRegressor, Network
 from tests.tabular.tables import table
 

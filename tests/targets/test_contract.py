@@ -10,7 +10,9 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import imm.targets
-from imm.targets import Classifier, Ngram, PomdpPolicy, Scores, Table, Target, Weakened
+from imm.control.pomdp import PomdpPolicy
+from imm.ngram import Ngram
+from imm.targets import Classifier, Scores, Table, Target, Weakened
 
 
 @dataclass(frozen=True)

@@ -44,13 +44,13 @@ _UsageError: Any = typer.BadParameter.__base__
 """An option or argument that is not there or not right; typer has no public name for it."""
 
 
-def main() -> None:
-    """Runs the command; what a person got wrong is one line on standard error, and exit code 2."""
+def main(app: typer.Typer = app, name: str = "imm") -> None:
+    """Runs a command; what a person got wrong is one line on standard error, and exit code 2."""
     try:
-        sys.exit(app(prog_name="imm", standalone_mode=False))
+        sys.exit(app(prog_name=name, standalone_mode=False))
     except _UsageError as error:
         if message := " ".join(error.format_message().split()):  # empty if the help was printed instead
-            command = error.ctx.command_path if error.ctx else "imm"
+            command = error.ctx.command_path if error.ctx else name
             typer.echo(f"imm: {message.rstrip('.')}; see {command} --help", err=True)
         sys.exit(2)
     except (ValueError, OSError, ImportError) as error:

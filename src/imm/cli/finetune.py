@@ -5,8 +5,8 @@ from typing import Annotated, Any
 
 import typer
 
-from imm.cli.figures import show
-from imm.cli.lm_run import name_unused
+from imm.cli.lm_messages import name_unused
+from imm.cli.output import show
 
 
 def _setting(text: str) -> Any:
@@ -59,8 +59,8 @@ def finetune(
     from imm.language.settings import without_effect
 
     try:
-        from imm.language.huggingface import load_tokenizer
-        from imm.language.huggingface.fine_tuning import METHODS_OF, FineTuning, fine_tune
+        from imm.huggingface import load_tokenizer
+        from imm.huggingface.fine_tuning import METHODS_OF, FineTuning, fine_tune
     except ModuleNotFoundError as error:
         raise ValueError(f"imm finetune needs the package {error.name}: pip install 'imm[transformers]'") from None
     load_tokenizer(model)

@@ -9,10 +9,10 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from imm.cli.figures import json_text
+from imm.cli.output import json_text
 
 if TYPE_CHECKING:
-    from imm.tabular.fitting import Outcome
+    from imm.fit.pipeline import Outcome
 
 RECORD, PAGE = "fit.json", "report.html"
 
@@ -55,7 +55,8 @@ def fit(
     """
     from imm.cli.progress import counting
     from imm.files import check_replaceable, check_writable
-    from imm.tabular.fitting import Request, fit
+    from imm.fit.pipeline import fit
+    from imm.fit.request import Request
 
     request = Request(
         new=new,
@@ -96,8 +97,8 @@ def predict(
 ) -> None:
     """Predict for every row of a table, in its order."""
     from imm.files import check_writable, write_whole
-    from imm.tabular import Saved, read_table
-    from imm.tabular.reading import file_content
+    from imm.fit.bundle import Saved
+    from imm.fit.table_file import file_content, read_table
 
     if out is not None:
         if out.is_dir():
@@ -134,7 +135,7 @@ def _write(outcome: "Outcome", out: Path) -> None:
 
 def _table(record: dict[str, Any]) -> Table:
     """A line for each method."""
-    from imm.tabular.verdict import NAMES, gain_shown, shown
+    from imm.fit.verdict import NAMES, gain_shown, shown
 
     metrics = list(dict.fromkeys(row["metric"] for row in record["rows"]))
     splits = record["folds"] * record["repeats"]

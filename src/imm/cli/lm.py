@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from imm.cli.figures import show
+from imm.cli.output import show
 
 app = typer.Typer(no_args_is_help=True, help="Train a language model that matches a bigram, and measure one.")
 
@@ -105,14 +105,14 @@ def train(
     Interrupted, the same command continues where it stopped. Finished, it prints the figures again.
     """
     options = dict(locals())  # a setting has the name of its option
-    from imm.cli.lm_run import bigram_alone, describe, model_folder, name_unused, show_table
+    from imm.cli.lm_messages import bigram_alone, describe, model_folder, name_unused, show_table
     from imm.cli.progress import reading, training
     from imm.language import Run, Settings, Texts
-    from imm.language.claim import claimed
     from imm.language.methods import check_counts
-    from imm.language.metrics import check_tensorboard
+    from imm.language.run_folder import claimed
     from imm.language.settings import without_effect
     from imm.language.training import identity
+    from imm.language.training_log import check_tensorboard
 
     names = [field for field in Settings.__dataclass_fields__ if options.get(field) is not None]
     chosen = {name: options[name] for name in names}
@@ -155,11 +155,11 @@ def evaluate(
     as_json: AsJson = False,
 ) -> None:
     """Perplexity of a text; unknown words are predicted as <unk>, and count."""
-    from imm.cli.lm_run import model_folder
+    from imm.cli.lm_messages import model_folder
     from imm.cli.progress import reading
     from imm.language import load_model
+    from imm.language.dataset import read_tokens
     from imm.language.evaluation import log_likelihoods, perplexity
-    from imm.language.texts import read_tokens
 
     model, vocabulary, settings = load_model(model_folder(folder))
     with reading("reading") as progress:
@@ -189,12 +189,12 @@ def diagnose(
 
     Compares the bigram with the one that the model induces, its average over all histories that end in the same word.
     """
-    from imm.cli.lm_run import model_folder, show_diagnosis
+    from imm.cli.lm_messages import model_folder, show_diagnosis
     from imm.cli.progress import reading
     from imm.language import diagnose as compare
     from imm.language import load_model
-    from imm.language.given import bigram_of_words
-    from imm.language.texts import read_tokens
+    from imm.language.dataset import read_tokens
+    from imm.language.ngram_files import bigram_of_words
 
     model, vocabulary, settings = load_model(model_folder(folder))
     mb = 4 * len(vocabulary) ** 2 / 1e6

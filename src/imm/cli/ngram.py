@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from imm.cli.figures import show
+from imm.cli.output import show
 
 if TYPE_CHECKING:
-    from imm.targets import Ngram
+    from imm.ngram import Ngram
 
 app = typer.Typer(no_args_is_help=True, help="Count and smooth n-grams, measure perplexity, write ARPA files.")
 
@@ -48,9 +48,9 @@ def fit(
     from imm.cli.progress import reading
     from imm.files import check_replaceable, check_writable
     from imm.language import fit_ngram
-    from imm.language.text import words_in
-    from imm.targets.ngram import check_zero_counts, save
-    from imm.targets.ngram.saving import SETTINGS
+    from imm.language.text_file import words_in
+    from imm.ngram import check_zero_counts, save
+    from imm.ngram.persistence import SETTINGS
 
     if tokenizer is not None and (convention != "stream" or min_count != 1 or vocabulary is not None):
         raise ValueError("--tokenizer has its own words: leave out --convention, --min-count and --vocabulary")
@@ -107,7 +107,7 @@ def evaluate(folder: FolderOrFile, text: Text, tokenizer: Tokens = None, as_json
     """Perplexity of a text; unknown words are predicted as <unk>, and count."""
     from imm.cli.progress import reading
     from imm.language import perplexity
-    from imm.language.given import read_ngram
+    from imm.language.ngram_files import read_ngram
 
     model = read_ngram(folder)
     with reading("predicting") as progress:
@@ -135,8 +135,8 @@ def export(
 ) -> None:
     """Write an ARPA file, which KenLM, SRILM and others read (KenLM those of the convention sentence only)."""
     from imm.files import check_writable
-    from imm.targets.arpa import write_arpa
-    from imm.targets.ngram import load
+    from imm.ngram import load
+    from imm.ngram.arpa import write_arpa
 
     check_writable(arpa)
     model = load(folder)
@@ -149,7 +149,7 @@ def export(
 def _huggingface() -> Any:
     """Imported where it is asked for: it takes seconds, and may not be there."""
     try:
-        from imm.language import huggingface
+        from imm import huggingface
     except ModuleNotFoundError as error:
         raise ValueError(f"--tokenizer needs the package {error.name}: pip install 'imm[transformers]'") from None
     return huggingface

@@ -17,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from imm.experiments.runner import Progress as Report
+from imm.progress import Progress as Report
 
 
 @contextmanager

@@ -5,16 +5,13 @@ With Gymnasium (the extra ``[control]``) the world is also the environment ``imm
 
 from importlib.util import find_spec
 
-from imm.control.agent import Episode, IMMReinforce
-from imm.control.grid import ACTIONS, Grid, landscape
+from imm.control.grid import ACTIONS, Grid, Walkers, landscape
 from imm.control.matching import PolicyMatching
-from imm.control.policies import Policies
+from imm.control.memory import Visited
 from imm.control.ppo import PPO, PPOSettings
-from imm.control.problem import Problem
-from imm.control.reinforce import Recipe, total_reward, train
-from imm.control.visited import Visited
-from imm.control.walkers import Walkers
-from imm.control.worlds import first_returns
+from imm.control.reinforce import Episode, IMMReinforce
+from imm.control.spaces import first_returns
+from imm.control.stacked_runs import Policies, Problem, Recipe, total_reward, train
 
 if find_spec("gymnasium") is not None:
     from imm.control import env as env  # registers the environment

@@ -9,9 +9,8 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 from numpy.typing import ArrayLike, NDArray
 
-from imm.control.grid import ACTIONS, Grid, landscape
+from imm.control.grid import ACTIONS, Grid, Walkers, landscape
 from imm.control.picture import pixels, text
-from imm.control.walkers import Walkers
 
 ID = "imm/ToroidalGrid-v0"
 Place = NDArray[np.int64]

@@ -7,8 +7,8 @@ import torch
 from torch import Tensor
 
 from imm import functional
-from imm.control.visited import Visited
-from imm.control.worlds import Policy
+from imm.control.memory import Visited
+from imm.control.spaces import Policy
 from imm.inducers import Contexts
 from imm.matching.base import distinct, evaluate
 from imm.validation import check_not_negative, check_probabilities

@@ -12,7 +12,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from imm.control.matching import Help, checked_lam, helped, let_see
-from imm.control.worlds import checked_rewards, drawn, needed_gymnasium, world_of_many
+from imm.control.spaces import checked_rewards, drawn, needed_gymnasium, world_of_many
 from imm.validation import check_count, check_fraction, check_not_negative
 
 if TYPE_CHECKING:

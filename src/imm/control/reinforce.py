@@ -1,164 +1,125 @@
-"""REINFORCE with the help of a restricted policy (Appendix, RL Experiment), all runs as one computation.
+"""REINFORCE with the help of a restricted policy in any Gymnasium environment with discrete actions, one run."""
 
-Each epoch is one walk of each run and one step of Adam. The loss of a run is ``-mean_t(log π(a_t|s_t) · G_t)`` with
-the discounted reward-to-go ``G_t`` and no baseline, and with help ``λ`` times a second loss. Losses are summed over
-runs, so that each run's gradient is its own; ``tests/control`` trains the same runs one by one and compares.
-"""
-
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
-from imm import functional
-from imm.baselines import interpolate, reverse_kd
-from imm.control.grid import ACTIONS
-from imm.control.policies import Policies
-from imm.control.problem import Problem, Walk
-from imm.validation import check_count, check_fraction, check_not_negative
+from imm.control.matching import Help, checked_lam, helped, let_see
+from imm.control.spaces import checked_rewards, drawn, world_of
+from imm.control.stacked_runs import reward_to_go, stepper
+from imm.validation import check_count, check_fraction
 
-METHODS = ("none", "imm", "reverse-kd", "warm-start")
+if TYPE_CHECKING:
+    from gymnasium import Env
 
 
 @dataclass(frozen=True)
-class Recipe:
-    """How a policy is trained.
+class Episode:
+    """What was met on the way: observations ``[n, *shape]``, actions there ``[n]``, rewards got for them ``[n]``."""
 
-    Attributes:
-        method: ``none``; ``imm``: the policy averaged over y is matched with the target at each visited x;
-            ``reverse-kd`` (kickstarting): the policy itself is, at each visited state; ``warm-start``: it is, at all
-            states alike, before the first walk and not after it.
-        strength: λ; for ``warm-start`` the number of steps of Adam.
-        hidden: the width of the network.
+    observations: Tensor
+    actions: Tensor
+    rewards: Tensor
+
+
+class IMMReinforce:
+    """One walk and one step of Adam an update, as the stacked :func:`~imm.control.train` has it on the grid.
+
+    ``-mean_t(log π(a_t|s_t) · G_t) + λ · IMM``, with the discounted reward-to-go ``G_t`` and no baseline
+    (Appendix, RL Experiment). With the grid's settings its updates are those of the stacked training.
+
+    Args:
+        env: observations are one array, actions discrete.
+        policy: a module from observations ``[n, *shape]`` to logits ``[n, actions]``.
+        matching: a second loss from the policy and observations, such as :class:`~imm.control.PolicyMatching`; needed
+            where ``lam`` is above 0.
+        lam: λ; with 0 this is plain REINFORCE.
         rate: of Adam.
-        steps: of a walk.
+        steps: of a walk, which ends earlier where the environment says so.
         discount: γ in the reward-to-go.
+        seed: of the environment and of the actions.
+
+    Example:
+        >>> import gymnasium
+        >>> from imm.control import PolicyMatching
+        >>> env = gymnasium.make("imm/ToroidalGrid-v0", height=3, width=3)
+        >>> class Table(nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.logits = nn.Parameter(torch.zeros(3, 3, 4))
+        ...     def forward(self, places):  # (y, x), whole numbers
+        ...         return self.logits[places[:, 0], places[:, 1]]
+        >>> matching = PolicyMatching(
+        ...     short=lambda places: places[:, 1],
+        ...     target=lambda x: torch.eye(4)[torch.tensor([3, 0, 2])[x]],  # right, up, left
+        ...     belief=lambda x: (
+        ...         torch.stack([torch.arange(3).expand(len(x), 3), x[:, None].expand(-1, 3)], -1),  # every y
+        ...         torch.full((len(x), 3), 1 / 3),
+        ...     ),
+        ... )
+        >>> agent = IMMReinforce(env, Table(), matching, lam=0.25)
+        >>> returns = agent.learn(10)
+        >>> len(returns)
+        10
     """
 
-    method: str = "none"
-    strength: float = 0.0
-    hidden: int = 32
-    rate: float = 0.01
-    steps: int = 50
-    discount: float = 0.9
+    def __init__(
+        self,
+        env: "Env[Any, Any]",
+        policy: nn.Module,
+        matching: Help | None = None,
+        lam: float = 0.0,
+        rate: float = 0.01,
+        steps: int = 50,
+        discount: float = 0.9,
+        seed: int = 0,
+    ) -> None:
+        self.env = env
+        self.world = world_of(env)
+        self.log_policy = self.world.log_policy(policy)
+        self.matching = matching
+        self.lam = checked_lam(lam, matching)
+        self.steps = check_count(steps, "steps")
+        self.discount = check_fraction(discount, "discount")
+        self._seed: int | None = check_count(seed, "seed", least=0)
+        self._source = Generator().manual_seed(seed)
+        self._step: Callable[[Tensor], None] = stepper(policy.parameters(), rate)
 
-    def __post_init__(self) -> None:
-        if self.method not in METHODS:
-            raise ValueError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
-        for name in ("strength", "rate"):
-            check_not_negative(getattr(self, name), name)
-        for name in ("hidden", "steps"):
-            check_count(getattr(self, name), name)
-        check_fraction(self.discount, "discount")
-        if self.method == "warm-start" and int(self.strength) != self.strength:
-            raise ValueError(f"strength of a warm start must be a whole number of steps, got {self.strength!r}")
+    def walk(self) -> Episode:
+        """From a reset on, actions drawn, until the end or ``steps``."""
+        observation, _ = self.env.reset(seed=self._seed)
+        self._seed = None  # once: with a seed at every reset all walks would start alike
+        observations, actions, rewards = [], [], []
+        for step in range(self.steps):
+            observations.append(self.world.observations(observation, step))
+            with torch.no_grad():
+                actions.append(drawn(self.log_policy(observations[-1][None]), self._source))
+            observation, reward, terminated, truncated, _ = self.env.step(self.world.actions(actions[-1])[0])
+            rewards.append(float(checked_rewards(reward, step + 1)))
+            if terminated or truncated:
+                break
+        return Episode(torch.stack(observations), torch.cat(actions), torch.tensor(rewards))
 
+    def loss(self, walked: Episode) -> Tensor:
+        """A scalar, differentiable in the policy's parameters."""
+        log_pi = self.log_policy(walked.observations)
+        taken = log_pi.gather(1, walked.actions[:, None])[:, 0]
+        primary = -(taken * reward_to_go(walked.rewards, self.discount)).mean()
+        return helped(primary, self.lam, self.matching, self.log_policy, walked.observations)
 
-def train(problem: Problem, recipe: Recipe, runs: int, points: Sequence[int], source: Generator) -> Iterator[Tensor]:
-    """Trains up to the last of ``points``, in epochs, and gives at each ``log π``, ``[runs, states, actions]``."""
-    epochs = [check_count(point, "each of points", least=0) for point in points]
-    if not epochs or sorted(set(epochs)) != epochs:
-        raise ValueError(f"points must be epochs, ascending, got {list(points)}")
-    policies = Policies(runs, problem.grid.n_states, len(ACTIONS), recipe.hidden, source)
-    if recipe.method == "warm-start":
-        clone(problem, policies, int(recipe.strength), recipe.rate)
-    step = stepper(policies.parameters, recipe.rate)
-    for epoch in range(epochs[-1] + 1):
-        log_pi = policies.log_probabilities()
-        if epoch in epochs:
-            yield log_pi.detach()
-        if epoch < epochs[-1]:
-            walk = problem.walk(log_pi.detach().exp(), 1, recipe.steps, source)
-            step(loss(problem, recipe, log_pi, walk))
+    def update(self, walked: Episode) -> None:
+        """What was visited is remembered by a learned belief; then one step of Adam."""
+        let_see(self.lam, self.matching, walked.observations)
+        self._step(self.loss(walked))
 
-
-def loss(problem: Problem, recipe: Recipe, log_pi: Tensor, walk: Walk) -> Tensor:
-    """The runs' losses, summed: a scalar, differentiable in ``log_pi``, ``[runs, states, actions]``."""
-    runs, n_states, n_actions = log_pi.shape
-    states, actions = walk.states.flatten(1), walk.actions.flatten(1)
-    # What each pair of state and action counts for: a sum over the walk, so that nothing is gathered from log_pi.
-    weight = reward_to_go(walk.rewards, recipe.discount).flatten(1) / states.shape[1]
-    by_pair = _counted(actions * n_states + states, weight, n_actions * n_states).view(runs, n_actions, n_states)
-    primary = -(by_pair * log_pi.mT).sum()
-    if recipe.method == "imm" and recipe.strength > 0:
-        return functional.objective(primary, runs * mismatch(problem, log_pi, states), recipe.strength)
-    if recipe.method == "reverse-kd" and recipe.strength > 0:
-        visits = _counted(states, torch.ones(states.shape), n_states)
-        target = problem.target[problem.short].repeat(runs, 1)
-        second = reverse_kd(log_pi.flatten(0, 1), target, sample_weight=visits.flatten())
-        return functional.objective(primary, runs * second, recipe.strength)
-    return primary
-
-
-def mismatch(problem: Problem, log_pi: Tensor, states: Tensor) -> Tensor:
-    """The IMM risk at the x of each visited state, averaged over visits and runs   (Eq. IMM-exact-coarse).
-
-    The belief is the inducer: the induced policy at x is the mean of the policies at (y, x) over y, here one product
-    with the whole belief. It is :class:`~imm.matching.Exact` with the visited x as short contexts.
-
-    Args:
-        problem: with the target and the belief.
-        log_pi: ``[runs, states, actions]``.
-        states: visited, ``[runs, visits]``. Not differentiated: how the policy changes the visits is REINFORCE's.
-    """
-    induced = log_pi.mT.exp() @ problem.inducer.probabilities.T  # [runs, actions, width]
-    target = problem.target.T
-    visits = _counted(problem.short[states], torch.ones(states.shape), len(problem.target))
-    # An action that the target never takes costs nothing, however unlikely it has become: 0 · log 0 = 0.
-    by_action = target * torch.where(target > 0, induced, 1.0).log()
-    return -(visits[:, None] * by_action).sum() / states.numel()
-
-
-def _counted(index: Tensor, weights: Tensor, n: int) -> Tensor:
-    """The sum of weights at each index by row, ``[rows, n]``."""
-    return torch.zeros(len(index), n).scatter_add_(1, index, weights)
-
-
-def reward_to_go(rewards: Tensor, discount: float) -> Tensor:
-    """``G_t = Σ_{t' ≥ t} γ^(t'-t) r_t'`` along the last dimension."""
-    lag = torch.arange(rewards.shape[-1])
-    lag = lag[:, None] - lag  # [t', t]
-    return rewards @ torch.where(lag >= 0, discount ** lag.clamp(min=0), 0.0).to(rewards)
-
-
-def clone(problem: Problem, policies: Policies, steps: int, rate: float) -> None:
-    """Behaviour cloning: the target itself is learned, at every state alike, by ``steps`` of Adam."""
-    step = stepper(policies.parameters, rate)
-    target = problem.target[problem.short]
-    for _ in range(steps):
-        log_pi = policies.log_probabilities()
-        step(len(log_pi) * reverse_kd(log_pi.flatten(0, 1), target.repeat(len(log_pi), 1)))
-
-
-def stepper(parameters: Iterable[Tensor], rate: float) -> Callable[[Tensor], None]:
-    """A step of Adam down a loss; element by element, so that stacked runs do not mix."""
-    optimizer = torch.optim.Adam(parameters, lr=rate, fused=True)
-
-    def step(total: Tensor) -> None:
-        optimizer.zero_grad()
-        total.backward()
-        optimizer.step()
-
-    return step
-
-
-def total_reward(
-    problem: Problem, log_pi: Tensor, rollouts: int, steps: int, source: Generator, ratio: float = 0.0
-) -> Tensor:
-    """The sum of rewards of a rollout, actions drawn, averaged over rollouts: ``[runs]``.
-
-    Args:
-        problem: the world.
-        log_pi: ``[runs, states, actions]``.
-        rollouts: how many, each from a random start.
-        steps: of each.
-        source: of starts and actions.
-        ratio: the restricted policy's share in what is acted on (interpolation).
-    """
-    check_count(rollouts, "rollouts")
-    check_count(steps, "steps")
-    if check_fraction(ratio, "ratio"):
-        target = problem.target[problem.short].repeat(len(log_pi), 1)
-        log_pi = interpolate(log_pi.flatten(0, 1), target, ratio).view_as(log_pi)
-    return problem.walk(log_pi.exp(), rollouts, steps, source).rewards.sum(-1).mean(-1)
+    def learn(self, updates: int) -> list[float]:
+        """Walks and updates by turns; gives the sum of rewards of each walk, not discounted."""
+        returns = []
+        for _ in range(check_count(updates, "updates")):
+            walked = self.walk()
+            self.update(walked)
+            returns.append(float(walked.rewards.sum()))
+        return returns

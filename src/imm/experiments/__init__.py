@@ -1,50 +1,32 @@
-"""Experiments: one module for each table or figure of the paper."""
+"""Experiments: the tables and figures of the paper, a folder for each world."""
 
-from imm.experiments import (
-    bert_glue,
-    cartpole_velocities,
-    counterexample,
-    grid_heatmap,
-    grid_quality,
-    grid_reward,
-    grid_rivals,
-    grid_strength,
-    lm_low_data,
-    logistic_accuracy,
-    logistic_fixed_lambda,
-    logistic_lambda,
-    logistic_quality,
-    logistic_restricted,
-    logistic_serialized,
-    lstm_bigram,
-    lstm_perplexity,
-    lstm_regimes,
-    tabular_rivals,
-)
+from imm.experiments import counterexample
+from imm.experiments.glue import study as bert_glue
+from imm.experiments.grid import heatmap, quality, reward, rivals, strength
+from imm.experiments.logistic import accuracy, fixed_lambda, lambda_selection, restricted_task, serialized
+from imm.experiments.logistic import quality as logistic_quality
+from imm.experiments.lstm import bigram, perplexity, regimes
 from imm.experiments.runner import reproduce
 from imm.experiments.study import Figure, Map, Row, Scorecard, Settings, Study
 from imm.files import write_whole
 
 STUDIES = (
     counterexample.STUDY,
-    logistic_accuracy.STUDY,
-    logistic_restricted.STUDY,
-    logistic_lambda.STUDY,
+    accuracy.STUDY,
+    restricted_task.STUDY,
+    lambda_selection.STUDY,
     logistic_quality.STUDY,
-    logistic_serialized.STUDY,
-    logistic_fixed_lambda.STUDY,
-    lstm_perplexity.STUDY,
-    lstm_bigram.STUDY,
-    lstm_regimes.STUDY,
+    serialized.STUDY,
+    fixed_lambda.STUDY,
+    perplexity.STUDY,
+    bigram.STUDY,
+    regimes.STUDY,
     bert_glue.STUDY,
-    lm_low_data.STUDY,
-    grid_heatmap.STUDY,
-    grid_reward.STUDY,
-    grid_quality.STUDY,
-    grid_strength.STUDY,
-    grid_rivals.STUDY,
-    tabular_rivals.STUDY,
-    cartpole_velocities.STUDY,
+    heatmap.STUDY,
+    reward.STUDY,
+    quality.STUDY,
+    strength.STUDY,
+    rivals.STUDY,
 )
 """What ``imm reproduce --list`` names, in that order; ``imm demo`` runs one more, :mod:`imm.experiments.demo`."""
 

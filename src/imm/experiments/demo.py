@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from imm.experiments.study import Figure, Row, Settings, Study
+from imm.experiments.summaries import spread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -146,16 +147,12 @@ def over_draws(rows: Sequence[Row]) -> list[Row]:
         values = {method: np.array([row["value"] for row in of[method]]) for method in METHODS}
         sign = -1 if quantity == "log-loss" else 1
         for method in METHODS:
-            p10, p90 = np.percentile(values[method], [10, 90])
             lams = [row["lam"] for row in of[method] if row["lam"] is not None]
             summary.append(
                 {
                     "method": method,
                     "quantity": quantity,
-                    "mean": float(values[method].mean()),
-                    "p10": float(p10),
-                    "p90": float(p90),
-                    "runs": len(values[method]),
+                    **spread(values[method]),
                     "beats_full_only": int((sign * (values[method] - values["full-only"]) > 0).sum()),
                     "median_lam": float(np.median(lams)) if lams else None,
                 }

@@ -20,9 +20,7 @@ from typing import Any
 
 from imm.experiments.study import Row, Settings, Study
 from imm.files import digest, write_whole
-
-Progress = Callable[[int, int], None]
-"""Called with how many pieces are done, and how many there are."""
+from imm.progress import Progress
 
 
 def reproduce(

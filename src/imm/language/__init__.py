@@ -1,14 +1,13 @@
 """Language: text files, vocabularies, n-grams counted from them, and full models trained to match these."""
 
-from imm.language.corpus import Vocabulary, encode
-from imm.language.counting import fit_ngram, perplexity
-from imm.language.data import data_file, data_folder
+from imm.language.dataset import Texts
 from imm.language.diagnosis import BigramDiagnosis, diagnose
 from imm.language.induced import InducedBigram, induced_ngram
 from imm.language.model import LanguageModel, load_model, save_model
+from imm.language.ngram_files import fit_ngram, perplexity
 from imm.language.settings import METHODS, PRESETS, Settings
-from imm.language.texts import Texts
 from imm.language.training import DivergenceError, Run
+from imm.language.vocabulary import Vocabulary, encode
 
 __all__ = [
     "METHODS",
@@ -21,8 +20,6 @@ __all__ = [
     "Settings",
     "Texts",
     "Vocabulary",
-    "data_file",
-    "data_folder",
     "diagnose",
     "encode",
     "fit_ngram",

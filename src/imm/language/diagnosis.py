@@ -8,7 +8,7 @@ from torch import Tensor
 from imm.language.evaluation import interpolated, log_likelihoods, perplexity
 from imm.language.induced import InducedBigram, induced_ngram
 from imm.language.model import LanguageModel
-from imm.targets.ngram import Ngram
+from imm.ngram import Ngram
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from imm.language.model import LanguageModel
-from imm.targets.ngram import Ngram
+from imm.ngram import Ngram
 
 
 @contextmanager

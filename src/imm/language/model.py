@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from imm.files import check_file, first_line, whole_folder
-from imm.language.corpus import Vocabulary
 from imm.language.settings import Settings
+from imm.language.vocabulary import Vocabulary
 
 State = tuple[Tensor, Tensor]
 """Hidden states and cells, carried from one window of text to the next; the batch is the second dimension."""

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -16,20 +16,23 @@ from torch.nn.functional import nll_loss
 from torch.nn.utils import clip_grad_norm_
 
 from imm.files import check_file, digest, write_whole
-from imm.language import checkpoint
-from imm.language.checkpoint import Checkpoint
-from imm.language.claim import claimed
+from imm.language.dataset import Texts
 from imm.language.evaluation import judged, log_likelihoods, mixed_perplexities, perplexity
 from imm.language.methods import Loss, Step, method_for
-from imm.language.metrics import Metrics
 from imm.language.model import LanguageModel, build, load_model, load_parameters, save_model
+from imm.language.run_folder import (
+    Checkpoint,
+    claimed,
+    generator_tensors,
+    optimizer_tensors,
+    restore_generators,
+    restore_optimizer,
+)
 from imm.language.settings import VERSIONS, Settings, without_effect
-from imm.language.texts import Texts
+from imm.language.training_log import Metrics
 from imm.language.windows import Windows
 from imm.matching import clipped_apart
-
-Progress = Callable[[int, int, str], None]
-"""Is told how many steps of how many are done, and how well it goes."""
+from imm.progress import TrainingProgress
 
 LOG_EVERY = 20
 
@@ -114,7 +117,7 @@ class Run:
         length = self._resume()
         self._metrics = Metrics(self.folder, length, tensorboard, self.position.step)
 
-    def train(self, progress: Progress | None = None) -> dict[str, Any]:
+    def train(self, progress: TrainingProgress | None = None) -> dict[str, Any]:
         """Runs to the end and gives the content of ``result.json``."""
         at, last, shown, valid = self.position, time.monotonic(), "begun", ""
         total = self.settings.epochs * len(self.windows)
@@ -257,8 +260,8 @@ class Run:
         parts: dict[str, dict[str, Tensor]] = {
             "model": dict(self.model.state_dict()),
             "method": dict(self.method.state_dict()),
-            "optimizer": checkpoint.optimizer_tensors(self._optimizer),
-            "generator": checkpoint.generator_tensors(self._generator),
+            "optimizer": optimizer_tensors(self._optimizer),
+            "generator": generator_tensors(self._generator),
             "state": {str(i): part for i, part in enumerate(self._state)},
         }
         for prefix, part in ({} if self.position.done else parts).items():
@@ -286,8 +289,8 @@ class Run:
             return int(found.record["metrics"])
         self.model.load_state_dict(found.under("model"))
         self.method.load_state_dict(found.under("method"))
-        checkpoint.restore_optimizer(self._optimizer, found.under("optimizer"))
-        checkpoint.restore_generators(self._generator, found.under("generator"))
+        restore_optimizer(self._optimizer, found.under("optimizer"))
+        restore_generators(self._generator, found.under("generator"))
         state = found.under("state")
         before = state["0"], state["1"]
         if [part.shape for part in before] != [part.shape for part in self._state]:

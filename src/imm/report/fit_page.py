@@ -6,11 +6,11 @@ from shlex import quote
 from typing import Any
 
 from imm.files import write_whole
-from imm.report.comparison import draw_comparison
-from imm.report.page import environment, picture
-from imm.report.write import rendered
+from imm.fit.verdict import NAMES, gain_shown, shown
+from imm.report.fit_figure import draw_comparison
+from imm.report.pages import environment, picture
+from imm.report.write_files import rendered
 from imm.tabular.rivals import NEED_OLD
-from imm.tabular.verdict import NAMES, gain_shown, shown
 
 TONE = {"helped": "good", "probably helped": "good", "no clear difference": "even"}
 ROLES = {"short": "short: the old model sees it", "new": "new: the old model does not see it", "left out": "left out"}

@@ -1,14 +1,12 @@
 """Tables: a new model that sees all features, trained with the help of an old one that sees fewer."""
 
-from imm.tabular.choosing import Choice
 from imm.tabular.classifier import IMMClassifier
+from imm.tabular.engines.linear import Linear
+from imm.tabular.engines.network import Network
 from imm.tabular.induced import Diagnosis
-from imm.tabular.linear import Linear
-from imm.tabular.network import Network
-from imm.tabular.reading import read_table
+from imm.tabular.persistence import load
 from imm.tabular.regressor import IMMRegressor
-from imm.tabular.saved import Saved
-from imm.tabular.saving import load
+from imm.tabular.selection import Choice
 
 __all__ = [
     "Choice",
@@ -17,7 +15,5 @@ __all__ = [
     "IMMRegressor",
     "Linear",
     "Network",
-    "Saved",
     "load",
-    "read_table",
 ]

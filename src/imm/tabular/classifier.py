@@ -7,8 +7,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.metrics import accuracy_score
 from sklearn.utils.multiclass import check_classification_targets
 
+from imm.tabular.distinct_rows import Array
 from imm.tabular.estimator import BaseIMM
-from imm.tabular.rows import Array
 from imm.tabular.tasks import Classification
 
 
@@ -36,7 +36,7 @@ class IMMClassifier(ClassifierMixin, BaseIMM):  # type: ignore[misc]
             same rows. A fitted one stays so when this estimator is cloned.
         lam: λ: a number; a schedule in the number of rows (:class:`imm.strength.Linear`, or a callable
             ``n -> λ``); or ``"auto"``, chosen together with ``l2`` by repeated stratified cross-validation, see
-            :func:`imm.tabular.choosing.choose`. It is 0 for an old model that misleads (``choice_.misleading``):
+            :func:`imm.tabular.selection.choose`. It is 0 for an old model that misleads (``choice_.misleading``):
             already the first bit of it makes a model without features predict held-out rows worse.
         l2: the full model's own penalty, scikit-learn's ``1/C``. ``"auto"``: chosen together with λ; 1 where λ is
             given.

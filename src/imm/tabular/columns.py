@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from imm.tabular.rows import Array
+from imm.tabular.distinct_rows import Array
 
 
 def column_numbers(wanted: Any, X: Any, names: Sequence[str] | None, n_features: int) -> NDArray[np.intp]:

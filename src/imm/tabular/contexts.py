@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from imm.inducers import Kernel, Multiset
-from imm.tabular.rows import distinct
+from imm.tabular.distinct_rows import distinct
 
 Array = NDArray[Any]
 

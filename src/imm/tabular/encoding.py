@@ -8,9 +8,9 @@ from typing import Any, Protocol, Self
 import numpy as np
 import polars as pl
 
-from imm.tabular.kinds import RARE, Column, as_numbers, as_text, as_times
-from imm.tabular.reading import Frame
-from imm.tabular.rows import Array
+from imm.tabular.column_types import RARE, Column, as_numbers, as_text, as_times
+from imm.tabular.distinct_rows import Array
+from imm.tabular.frame import Frame
 
 MOST = 30
 """Categories of a column that have a feature of their own, at most: the most frequent ones."""

@@ -11,16 +11,16 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from imm.strength import Linear as Schedule
-from imm.tabular.choosing import Choice
 from imm.tabular.columns import column_numbers, table_names, take
+from imm.tabular.distinct_rows import Array, distinct
 from imm.tabular.engines import engine_for
+from imm.tabular.engines.linear import LinearFit
+from imm.tabular.fitting import ENOUGH, Data, Setup
 from imm.tabular.induced import Diagnosis, distance, induced_at
-from imm.tabular.linear import LinearFit
-from imm.tabular.restricted import Known, Old, Refitted, Source, find_source, is_fitted, own_columns
-from imm.tabular.rows import Array, distinct
-from imm.tabular.saving import save
+from imm.tabular.old_model import Known, Old, Refitted, Source, find_source, is_fitted, own_columns
+from imm.tabular.persistence import save
+from imm.tabular.selection import Choice
 from imm.tabular.tasks import Task, mix
-from imm.tabular.training import ENOUGH, Data, Setup
 from imm.validation import check_count, check_not_negative
 
 

@@ -1,225 +1,209 @@
-"""``imm fit``: from files to a model, and to what can be said of it."""
+"""From rows to a trained full model: the problem of some rows, its strengths, its solution."""
 
-import time
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
-from imm.tabular.classifier import IMMClassifier
-from imm.tabular.encoding import Encoding, typed
-from imm.tabular.engines import engine_for
-from imm.tabular.evaluating import Case, Progress, compare, evaluate
-from imm.tabular.kinds import Column, find_kinds
-from imm.tabular.labels import Label, find_label
-from imm.tabular.old_source import OldData, OldOnnx, OldScore, OldSource, check_names, number_task, shared_columns
-from imm.tabular.overlap import rows_in_both
-from imm.tabular.reading import Frame, read_table
-from imm.tabular.regressor import IMMRegressor
-from imm.tabular.saved import Saved
-from imm.tabular.verdict import helped, summarise, verdict
+from imm.tabular.contexts import Pairs, find_pairs
+from imm.tabular.distinct_rows import Array, parts
+from imm.tabular.engines.base import Fitted, Problem, Solver, Trainer
+from imm.tabular.old_model import Old
+from imm.tabular.selection import LAMS, SHARES, Choice, averaged, choose, folds, held_out, weigh
+from imm.tabular.tasks import Task
 
-RIVALS = ("stacking", "interpolation", "offset", "reverse-kd", "label-smoothing")
+Rows = NDArray[np.intp]
 
-PERFECT = 0.999
-"""Accuracy, or R², that is too good to be true."""
+ENOUGH = 20_000
+"""Rows on which strengths are chosen at most."""
 
-SHOWN = 10
-"""Columns that a note names at most."""
+MATCHED = 50_000
+"""Rows over whose short contexts the IMM risk is averaged at most: a mean over more would hardly differ."""
 
 
 @dataclass(frozen=True)
-class Request:
-    """What a person asks for; the options of ``imm fit``."""
+class Scaling:
+    """``(x - mean) / scale``."""
 
-    new: Path
-    label: str
-    old_data: Path | None = None
-    old_model: Path | None = None
-    old_features: tuple[str, ...] = ()
-    old_score: str | None = None
-    positive: str | None = None
-    task: str | None = None
-    model: str = "linear"
-    keep_old: bool = False
-    rivals: bool = False
-    seed: int = 0
+    mean: Array
+    scale: Array
 
-    def check(self) -> None:
-        """Refuses options that contradict one another, before anything is read."""
-        given = [name for name in ("old_data", "old_model", "old_score") if getattr(self, name) is not None]
-        options = [f"--{name.replace('_', '-')}" for name in given]
-        if not given:
-            raise ValueError("where is the old model? Give --old-data, --old-model or --old-score")
-        if len(given) > 1:
-            raise ValueError(f"give one of {' and '.join(options)}, not {len(given)}")
-        if self.old_model is not None and not self.old_features:
-            raise ValueError("--old-model needs --old-features: the columns that it sees, in its order, as a,b,c")
-        if self.old_features and self.old_data is not None:
-            raise ValueError("--old-features is not needed with --old-data: the shared columns are its features")
-        if len(set(self.old_features)) < len(self.old_features):
-            raise ValueError(f"--old-features names a column twice: {', '.join(self.old_features)}")
-        if self.positive is not None and self.old_score is None:
-            raise ValueError("--positive says what --old-score means, which is not given")
-        for option, names in (("--old-score", [self.old_score]), ("--old-features", self.old_features)):
-            if self.label in names:
-                raise ValueError(f"{option} names the label {self.label!r}: it is what the old model predicts")
-        if self.old_score is not None and self.old_score in self.old_features:
-            raise ValueError(
-                f"--old-features names the old score {self.old_score!r}: give the columns that it was made of"
-            )
-        if self.task not in (None, "classification", "regression"):
-            raise ValueError(f"--task must be classification or regression, got {self.task!r}")
-        if not isinstance(self.seed, int) or not 0 <= self.seed < 2**31:
-            raise ValueError(f"--seed must be from 0 to {2**31 - 1}, got {self.seed}")
-        if self.model not in ("linear", "mlp", "lightgbm", "xgboost"):
-            raise ValueError(f"--model must be linear, mlp, lightgbm or xgboost, got {self.model!r}")
-        engine_for(self.model)
+    @classmethod
+    def of(cls, x: Array, weight: Array, standardize: bool) -> Self:
+        """Mean 0 and deviation 1, a constant column left as wide as it is; or no change."""
+        if not standardize:
+            return cls(np.zeros(x.shape[1]), np.ones(x.shape[1]))
+        share = weight / weight.sum()
+        mean: Array = sum(share[part] @ x[part] for part in parts(len(x)))
+        deviation = np.sqrt(sum(share[part] @ (x[part] - mean) ** 2 for part in parts(len(x))))
+        constant = deviation <= 10 * np.finfo(x.dtype).eps * np.abs(mean)
+        return cls(mean, np.where(constant, 1.0, deviation))
+
+    def __call__(self, x: Array) -> Array:
+        """A scaled copy, in the type of ``x``."""
+        scaled: Array = x - self.mean.astype(x.dtype)
+        scaled /= self.scale.astype(x.dtype)
+        return scaled
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """The model, and the record of how it came about."""
+class Data:
+    """Different rows, each with its weight; ``order`` is one that depends on their content only."""
 
-    saved: Saved
-    record: dict[str, Any]
-
-
-def fit(request: Request, progress: Progress) -> Outcome:
-    """Reads, compares by nested cross-validation, and trains on all new rows."""
-    begin = time.perf_counter()
-    request.check()
-    new = read_table(request.new)
-    label = find_label(new, request.label, request.task)
-    every = find_kinds(new, [name for name in new.names if name not in (request.label, request.old_score)])
-    columns = [column for column in every if column.kind != "left out"]
-    if not columns:
-        reasons = "; ".join(f"{column.name}: {column.note}" for column in every[:5])
-        raise ValueError(f"{new.path} has no column to learn from besides the label ({reasons or 'it has no other'})")
-    source, short, seen = _old_source(request, new, label, columns)
-    old = source.ask(new, label)
-    if request.keep_old:
-        with TemporaryDirectory() as trial:
-            source.save(Path(trial))  # what cannot be stored is refused before the work
-    case = Case(
-        columns, typed(new, columns), label.of(new), old, short, number_task(label), request.model, request.seed
-    )
-    ours = "imm-stacking" if request.keep_old else "imm"
-    rivals = [name for name in RIVALS if request.rivals and (label.classes or name != "label-smoothing")]
-    scores = evaluate(case, ["full-only", "old-only", *rivals, ours], progress)
-    encoding = Encoding.fit(columns, case.values)
-    estimator = _train(case, encoding, request.keep_old)
-    words = verdict(scores, ours, estimator.lam_, estimator.share_)
-    diagnosis = estimator.diagnose()
-    record = {
-        "format": 1,
-        "title": f"Does the old model help to predict {label.name}?",
-        "settings": {name: str(value) if isinstance(value, Path) else value for name, value in asdict(request).items()},
-        "verdict": words,
-        "helped": helped(compare(scores, ours, "full-only")),
-        "method": ours,
-        "task": "regression" if label.classes is None else "classification",
-        "classes": label.classes and list(label.classes),
-        "n": len(new),
-        "folds": scores.n_folds,
-        "repeats": scores.n_repeats,
-        "lam": estimator.lam_,
-        "l2": estimator.l2_,
-        "share": estimator.share_,
-        "lams_in_splits": [float(lam) for lam in scores.lams],
-        "old": source.words(),
-        "short": list(short),
-        "distance": {"without": diagnosis.without, "with_imm": diagnosis.with_imm},
-        "rows": summarise(scores),
-        "splits": {method: {m: list(map(float, v)) for m, v in by.items()} for method, by in scores.by.items()},
-        "columns": _columns(every, encoding, short),
-        "notes": [*seen, *_notes(every, short, scores.by)],
-        "seconds": round(time.perf_counter() - begin, 1),
-        "versions": {name: version(name) for name in ("imm", "torch", "numpy", "scikit-learn", "polars")},
-    }
-    return Outcome(Saved(label, encoding, estimator, source if request.keep_old else None), record)
+    x: Array
+    y: Array
+    weight: Array
+    old: Old | None
+    order: Rows
 
 
-def _old_source(
-    request: Request, new: Frame, label: Label, columns: Sequence[Column]
-) -> tuple[OldSource, tuple[str, ...], list[str]]:
-    """The old model, which of the new columns it sees, and what a person should know of it."""
-    names = [column.name for column in columns]
-    if request.old_data is not None:
-        old = read_table(request.old_data)
-        shared, notes = shared_columns(new, old, columns, label.name)
-        source: OldSource = OldData.fit(old, label, shared, request.model, request.seed)
-        theirs = [column for column in shared if column.name in names]
-        short = tuple(column.name for column in theirs)
-        ours = [column for column in columns if column.name in short]
-        twins = rows_in_both(new, ours, old, theirs, label)
-        seen = (
-            f"{twins:,} of the {len(new):,} new rows stand in {old.path.name} too: the old model has seen the labels it"
-            f" is judged by, and every comparison is too kind to it. Remove them from {old.path.name}."
-        )
-        return source, short, [*([seen] if twins else []), *notes]
-    check_names(new, request.old_features, "--old-features")
-    short = tuple(name for name in request.old_features if name in names)
-    if request.old_features and not short:
-        raise ValueError(f"of --old-features {', '.join(request.old_features)} none can be used: they do not vary")
-    if request.old_model is not None:
-        return OldOnnx(request.old_model, request.old_features), short, []
-    assert request.old_score is not None
-    check_names(new, [request.old_score], "the old score")
-    if label.classes is None and request.positive is not None:
-        raise ValueError(f"--positive is {request.positive!r}, but a regression has no classes: leave it out")
-    positive = 0 if label.classes is None else label.positive(request.positive)
-    return OldScore(request.old_score, positive), short, []
+@dataclass(frozen=True)
+class Setup:
+    """All settings of a fit but the strengths."""
+
+    task: Task
+    engine: Trainer
+    short: NDArray[np.bool_]
+    keep_old: bool
+    n_neighbors: int | None
+    alpha: float
+    standardize: bool
+    seed: int
+
+    def with_old(self, x: Array, old: Array | None) -> Array:
+        """The full model's features: those of the table, and the old model's word if it is kept."""
+        if not self.keep_old or old is None:
+            return x
+        return np.hstack([x, self.task.old_features(old).astype(x.dtype)])
+
+    def pose(self, data: Data, train: Rows, test: Rows, matching: bool = True) -> "Posed":
+        """The problem of some rows, and other rows to ask its solution about."""
+        known, unknown = (None, None) if data.old is None else data.old.on(train, test)
+        whole = len(train) == len(data.x)
+        x = self.with_old(data.x if whole else data.x[train], known)
+        weight = data.weight[train]
+        scaling = Scaling.of(x, weight, self.standardize)
+        x = scaling(x)
+        n_old = x.shape[1] - len(self.short)
+        short = np.append(self.short, np.ones(n_old, dtype=bool))
+        problem = Problem(x, data.y[train], weight, self.task.n_classes, short, n_old=n_old)
+        if matching and known is not None:
+            # Without short columns the old model's own word is the short context.
+            contexts = x[:, short] if short.any() else self.task.old_features(known).astype(x.dtype)
+            pairs = self.pairs(contexts, weight, bool(short.all()))
+            some = pairs.code >= 0
+            code, mass = pairs.code[some], weight[some]
+            sums = [np.bincount(code, weights=mass * column) for column in known[some].T]
+            target = np.stack(sums, axis=1) / np.bincount(code, weights=mass)[:, None]
+            problem = replace(problem, pairs=pairs, target=target)
+        return Posed(scaling, problem, scaling(self.with_old(data.x[test], unknown)), unknown)
+
+    def pairs(self, contexts: Array, weight: Array, alone: bool = False, asked: Array | None = None) -> Pairs:
+        """The extended contexts of short ones, ``[n, ...]``; of some, drawn by the seed, if they are very many."""
+        n = len(contexts)
+        some = np.arange(n)
+        if n > MATCHED:
+            some = np.sort(np.random.default_rng(self.seed).choice(n, MATCHED, replace=False))
+            contexts = contexts[some]
+        found = find_pairs(contexts, weight[some].astype(contexts.dtype), self.n_neighbors, self.alpha, alone, asked)
+        return found if n <= MATCHED else found.among(some, n)
+
+    def train(self, data: Data, l2: float, lam: float, matching: bool = True) -> tuple[Scaling, Fitted, Problem]:
+        """The full model of all rows."""
+        posed = self.pose(data, np.arange(len(data.x)), np.arange(0), matching and lam != 0)
+        return posed.scaling, self.engine.prepare(posed.problem, self.seed).solve(l2, lam), posed.problem
+
+    def choose(
+        self,
+        data: Data,
+        l2: float | None,
+        lams: tuple[float, ...] = LAMS,
+        matching: bool = True,
+        known: dict[float, Array] | None = None,
+    ) -> tuple[float, Choice]:
+        """λ for all rows, and what cross-validation found on some: all of them, if they are not too many.
+
+        Args:
+            data: the rows.
+            l2: the penalty; chosen too if None.
+            lams: candidates, ascending.
+            matching: whether λ is that of matching an old model, which must not mislead.
+            known: see :func:`imm.tabular.selection.choose`.
+        """
+        l2s = self.engine.l2s if l2 is None else (l2,)
+        held = self.held(data, matching)
+        misleading = matching and data.old is not None and self._misleads(held, data.weight)
+        found = choose(held, data.weight, l2s, lams[:1] if misleading else lams, self.task.log_likelihood, known)
+        found = replace(found, misleading=misleading)
+        # λ n is what the old model counts for, in rows: the same for all rows as for those it was chosen on.
+        return found.lam * min(1.0, ENOUGH / len(data.x)), found
+
+    def choose_share(self, data: Data, l2: float, lam: float) -> float:
+        """The old model's share in a mixture with the full model of these strengths, from the same folds, as λ is."""
+        held = self.held(data, matching=lam != 0)
+        if self._misleads(held, data.weight):
+            return 0.0
+        losses = []
+        for fold in held:
+            scores = fold.solve(l2, lam, None).scores(fold.x)
+            assert fold.old is not None
+            mixed = [self.task.mixed(scores, fold.old, share) for share in SHARES]
+            losses.append(np.array([self.task.losses(each, fold.y) for each in mixed]))
+        counts = weigh(averaged(held, losses), data.weight[held_out(held)], self.task.log_likelihood)
+        return float(counts @ SHARES)
+
+    def _misleads(self, held: list["Held"], weight: Array) -> bool:
+        """Whether a model without features predicts held-out rows worse with the first bit of the old one mixed in."""
+        return bool(weight[held_out(held)] @ averaged(held, [fold.slopes() for fold in held]) > 0)
+
+    def held(self, data: Data, matching: bool = True) -> list["Held"]:
+        """The folds on which strengths are chosen: of all rows, or of some where they are very many."""
+        some = data.order
+        if len(some) > ENOUGH:
+            some = some[np.random.default_rng(self.seed).permutation(len(some))[:ENOUGH]]
+        splits, repeats = self.engine.folds(len(some))
+        found = folds(data.y[some], min(splits, len(some)), repeats, self.seed)
+        return [Held(self, data, some[train], some[test], matching) for train, test in found]
 
 
-def _train(case: Case, encoding: Encoding, keep_old: bool) -> Any:
-    """The estimator of all rows."""
-    x = encoding(case.values)
-    settings: dict[str, Any] = {
-        "model": case.model,
-        "short_features": np.flatnonzero(encoding.of(case.short)),
-        "keep_old": keep_old,
-        "random_state": case.seed,
-    }
-    if case.task.n_classes:
-        return IMMClassifier(**settings).fit(x, case.y, restricted_proba=case.old)
-    return IMMRegressor(**settings).fit(x, case.y, restricted_pred=case.old[:, 0])
+@dataclass(frozen=True)
+class Posed:
+    """A problem, and other rows.
+
+    Attributes:
+        scaling: of the problem's features.
+        problem: what is to be solved.
+        x: other rows, as the solution must be shown them.
+        old: the old model's word there; None if there is none.
+    """
+
+    scaling: Scaling
+    problem: Problem
+    x: Array
+    old: Array | None
 
 
-def _columns(every: Sequence[Column], encoding: Encoding, short: Sequence[str]) -> list[dict[str, str]]:
-    words = {code.column.name: code.words() for code in encoding.codes}
-    return [
-        {
-            "column": column.name,
-            "role": "left out" if column.kind == "left out" else "short" if column.name in short else "new",
-            "treatment": words.get(column.name, column.note),
-        }
-        for column in every
-    ]
+class Held:
+    """A fold: see :class:`imm.tabular.selection.Fold`."""
 
+    def __init__(self, setup: Setup, data: Data, train: Rows, test: Rows, matching: bool = True) -> None:
+        self.test = test
+        self._task, self.y = setup.task, data.y[test]
+        posed = setup.pose(data, train, test, matching)
+        self.x, self.old = posed.x, posed.old
+        self._constant = posed.problem.constant()
+        self._solver: Solver = setup.engine.prepare(posed.problem, setup.seed)
 
-def _notes(every: Sequence[Column], short: Sequence[str], by: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    columns = [column for column in every if column.kind != "left out"]
-    notes = [f"{column.name}: {column.note}" for column in columns if column.note]
-    left_out = [f"{column.name} ({column.note})" for column in every if column.kind == "left out"]
-    if left_out:
-        more = f" and {len(left_out) - SHOWN} more" if len(left_out) > SHOWN else ""
-        notes.append(f"Left out: {', '.join(left_out[:SHOWN])}{more}.")
-    if not short:
-        notes.append(
-            "Which columns the old model sees was not said (--old-features): rows for which its score is near are"
-            " taken to be alike to it."
-        )
-    elif len(short) == len(columns):
-        notes.append("The old model sees every column: nothing is new, and IMM is then reverse distillation.")
-    if any(np.nanmean(by["full-only"].get(metric, 0)) > PERFECT for metric in ("accuracy", "R²")):
-        notes.append(
-            "Hidden rows are predicted almost without error: is the label, or what follows from it, among the columns?"
-        )
-    if np.nanmean(by["old-only"].get("AUC", 1)) < 0.45:
-        notes.append("The old model ranks the rows backwards (AUC below 0.5): is the right class meant?")
-    return notes
+    def solve(self, l2: float, lam: float, start: Any) -> Any:
+        """Less precisely than in the end, but so that what is off does not decide between strengths."""
+        return self._solver.solve(l2, lam, start, precise=False)
+
+    def losses(self, fit: Fitted) -> Array:
+        """Of the test rows."""
+        return self._task.losses(fit.scores(self.x), self.y)
+
+    def slopes(self) -> Array:
+        """Of the test rows' losses, as the old model begins to be mixed into one without features."""
+        assert self.old is not None
+        return self._task.slopes(np.tile(self._constant, (len(self.y), 1)), self.old, self.y)

@@ -6,10 +6,10 @@ from itertools import pairwise
 import numpy as np
 
 from imm.tabular.contexts import Pairs
-from imm.tabular.problem import Fitted, Problem
-from imm.tabular.rows import Array
+from imm.tabular.distinct_rows import Array
+from imm.tabular.engines.base import Fitted, Problem
+from imm.tabular.fitting import Setup
 from imm.tabular.tasks import mix
-from imm.tabular.training import Setup
 
 BATCH = 1 << 20
 """Numbers in the pairs' features that are made at a time."""

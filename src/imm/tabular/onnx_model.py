@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from imm.files import first_line
-from imm.tabular.rows import Array
+from imm.tabular.distinct_rows import Array
 
 
 class Onnx:

@@ -6,8 +6,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.metrics import r2_score
 
+from imm.tabular.distinct_rows import Array
 from imm.tabular.estimator import BaseIMM
-from imm.tabular.rows import Array
 from imm.tabular.tasks import Regression
 
 

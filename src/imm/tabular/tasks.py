@@ -9,8 +9,8 @@ import torch
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import BaseEstimator, is_classifier
 
+from imm.tabular.distinct_rows import Array
 from imm.tabular.onnx_model import Onnx
-from imm.tabular.rows import Array
 from imm.validation import check_probabilities
 
 SURE = 1e-6

@@ -7,9 +7,9 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
+from imm.language.dataset import Texts
 from imm.language.methods import Loss, Method, Step, method_for
 from imm.language.model import State
-from imm.language.texts import Texts
 from imm.language.windows import Batch, Windows
 from tests.language import tiny
 

@@ -7,7 +7,7 @@ from torch.nn.functional import nll_loss
 
 from imm.language.model import LanguageModel, State
 from imm.language.windows import Batch
-from imm.targets.ngram import Ngram
+from imm.ngram import Ngram
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from imm import baselines
 from imm.baselines.noising import Where
 from imm.language.methods.base import Method, Step
 from imm.language.windows import Batch
-from imm.targets.ngram import Ngram
+from imm.ngram import Ngram
 
 
 class Noising(Method):

@@ -7,11 +7,11 @@ from imm import matching
 from imm.baselines import Noise
 from imm.inducers import Multiset
 from imm.language.methods.base import Loss, Method, Step
-from imm.language.methods.contexts import KeptStates
+from imm.language.methods.kept_states import KeptStates
 from imm.language.model import LanguageModel, State
 from imm.language.settings import Settings
 from imm.language.windows import Batch, Windows
-from imm.targets.ngram import Ngram
+from imm.ngram import Ngram
 
 ROWS_AT_ONCE = 1024
 

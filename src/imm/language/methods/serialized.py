@@ -7,11 +7,11 @@ import torch
 from torch import Tensor
 
 from imm.language.methods.base import Matched, Step
-from imm.language.methods.table import table
+from imm.language.methods.induced_table import table
 from imm.language.model import LanguageModel, State
 from imm.language.settings import Settings
 from imm.language.windows import Batch, Windows
-from imm.targets.ngram import Ngram
+from imm.ngram import Ngram
 
 
 class Serialized(Matched):

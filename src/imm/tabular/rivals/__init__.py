@@ -2,7 +2,7 @@
 
 from imm.tabular.rivals.methods import BEGINS, METHODS, NEED_OLD, Method, Predictor, losses_of
 from imm.tabular.rivals.old_data import WEIGHTS, WITH_OLD_DATA
-from imm.tabular.rivals.table import Table
+from imm.tabular.rivals.training_rows import Table
 
 __all__ = [
     "BEGINS",

@@ -1,7 +1,7 @@
 """Methods that need the old model only.
 
 A method takes rows and a :class:`Setup` and gives a predictor. The penalty, and whatever strength the method has, are
-chosen by the same cross-validation as λ (:func:`imm.tabular.choosing.choose`), so a comparison is one of methods and
+chosen by the same cross-validation as λ (:func:`imm.tabular.selection.choose`), so a comparison is one of methods and
 not of tuning.
 """
 
@@ -10,13 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from imm.tabular.choosing import LAMS
-from imm.tabular.restricted import Known
-from imm.tabular.rivals.around import Added, AsFeature, Noised
-from imm.tabular.rivals.table import Table
-from imm.tabular.rows import Array
+from imm.tabular.distinct_rows import Array
+from imm.tabular.fitting import Setup
+from imm.tabular.old_model import Known
+from imm.tabular.rivals.training_rows import Table
+from imm.tabular.rivals.wrapped_engines import Added, AsFeature, Noised
+from imm.tabular.selection import LAMS
 from imm.tabular.tasks import mix
-from imm.tabular.training import Setup
 
 PULLS = (1.0, 10.0, 100.0, 1000.0)
 """How many times harder than other weights to 0, a linear model's short weights are pulled to the old model's."""

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from sklearn.linear_model import Ridge
 
-from imm.tabular.boosting import Trees
-from imm.tabular.problem import Fitted, Problem, Solver
-from imm.tabular.rivals.around import Around
+from imm.tabular.distinct_rows import Array, distinct
+from imm.tabular.engines.base import Fitted, Problem, Solver
+from imm.tabular.engines.boosting import Trees
+from imm.tabular.fitting import Scaling, Setup
 from imm.tabular.rivals.methods import Method, Predictor, trained
-from imm.tabular.rivals.table import Table
-from imm.tabular.rows import Array, distinct
-from imm.tabular.training import Scaling, Setup
+from imm.tabular.rivals.training_rows import Table
+from imm.tabular.rivals.wrapped_engines import Around
 
 WEIGHTS = (0.0, 0.01, 0.03, 0.1, 0.3, 1.0)
 """What an old row counts for, in new rows; 0 is full-only."""

@@ -1,0 +1,1 @@
+"""The application ``imm fit``: from files to a model, a verdict and a page."""

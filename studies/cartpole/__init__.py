@@ -1,0 +1,1 @@
+"""A cart-pole whose old policy sees no velocities."""

@@ -1,0 +1,1 @@
+"""Tables: IMM and what practitioners do instead."""

@@ -52,8 +52,6 @@ def test_the_words_losses_are_weighed_in_both_arms_that_have_them(tmp_path, monk
     monkeypatch.setattr(
         resumable_training, "train", lambda trainer, folder: trained.append(trainer) or train(trainer, folder)
     )
-        resumable_training, "train", lambda trainer, folder: trained.append(trainer) or train(trainer, folder)
-    )
     glue_words.with_head(SETTINGS, tmp_path)
     trained.clear()
     for method in ("mlm", "imm-sampled"):

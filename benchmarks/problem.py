@@ -43,9 +43,9 @@ def short_contexts(stream: Tensor, length: int = LENGTH) -> Tensor:
 
 
 def model_on_histories(model: Lstm, stream: Tensor, length: int = LENGTH) -> Callable[[Tensor, Tensor], Tensor]:
-    """The model as a matching sees it: the extended context ``index`` is the history of that row."""
+    """The model as a matching calls it: the extended context ``index`` is the history of that row."""
 
-    def log_q(_rows: Tensor, index: Tensor) -> Tensor:
+    def log_q(_short: Tensor, index: Tensor) -> Tensor:
         return model.last(stream[index + torch.arange(length)[:, None]])
 
     return log_q

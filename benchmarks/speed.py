@@ -15,6 +15,7 @@ from torch.nn.functional import nll_loss
 from benchmarks.problem import CLASSES, LENGTH, Lstm, model_on_histories, random_target, short_contexts, tokens
 from imm.inducers import Multiset
 from imm.matching import Sampled, Streaming
+from imm.targets import Table
 
 SEQUENCES, MEMORY, LAM = 20, 1000.0, 0.3
 SAMPLED_POSITIONS = 70
@@ -34,24 +35,23 @@ def steps(progress: Progress, rounds: int = 40, sampled_rounds: int = 1, k: int 
     torch.set_num_threads(2)
     model = Lstm()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    streaming = Streaming(CLASSES, CLASSES, MEMORY)
-    table = random_target(CLASSES)
+    target = Table.from_tensor(random_target(CLASSES))
+    streaming = Streaming(target, memory=MEMORY)
     stream = tokens(1_000_000)
-    sampled = Sampled(Multiset(short_contexts(stream)), k)
-    log_q = model_on_histories(model, stream)
+    sampled = Sampled(target, Multiset(short_contexts(stream)), model_on_histories(model, stream), k)
 
     def step(batch: Tensor, with_streaming: bool) -> None:
         optimizer.zero_grad()
         log_batch, short = model(batch[:-1]), batch[:-1].flatten()
         loss = nll_loss(log_batch, batch[1:].flatten())
         if with_streaming:
-            loss = loss + LAM * streaming(log_batch, short, table[short])
+            loss = loss + LAM * streaming(log_batch, short)
         loss.backward()
         optimizer.step()
 
     def sampled_part(batch: Tensor) -> None:
         short = batch[:-1].flatten()[:SAMPLED_POSITIONS]
-        sampled.backward(log_q, short, table[short], LAM)
+        (LAM * sampled(None, short)).backward()
 
     batches = stream[: (LENGTH + 1) * SEQUENCES * rounds].view(rounds, LENGTH + 1, SEQUENCES)
     step(batches[0], True)  # warm

@@ -22,17 +22,27 @@ class Problem:
         # The first rows have every short context at least once, and the groups differ in size.
         self.short = torch.cat([torch.arange(3), torch.randint(3, (n - 3,), generator=generator)])
         self.extended = torch.randn(n, 3, generator=generator, dtype=dtype)
-        self.target = random_probabilities(3, classes, generator=generator, dtype=dtype)[self.short]
+        self.table = random_probabilities(3, classes, generator=generator, dtype=dtype)
+        self.target = self.table[self.short]
         self.labels = torch.randint(classes, (n,), generator=generator)
         self.model = nn.Linear(6, classes, dtype=dtype)
         with torch.no_grad():
             for parameter in self.model.parameters():
                 parameter.copy_(torch.randn(parameter.shape, generator=generator, dtype=dtype))
 
+    def predict(self, short: Tensor, index: Tensor) -> Tensor:
+        """The full model with these short contexts and the extended contexts of ``index``: logits."""
+        one_hot = nn.functional.one_hot(short, 3).to(self.extended.dtype)
+        out: Tensor = self.model(torch.cat([one_hot, self.extended[index]], 1))
+        return out
+
+    def logits(self, rows: Tensor) -> Tensor:
+        """The full model at some rows."""
+        return self.predict(self.short[rows], rows)
+
     def log_q(self, rows: Tensor, index: Tensor) -> Tensor:
         """The full model with the short context of ``rows`` and the extended context of ``index``."""
-        short = nn.functional.one_hot(self.short[rows], 3).to(self.extended.dtype)
-        return torch.log_softmax(self.model(torch.cat([short, self.extended[index]], 1)), -1)
+        return torch.log_softmax(self.predict(self.short[rows], index), -1)
 
     def all(self) -> Tensor:
         """The full model at each row, ``[n, classes]``."""

@@ -12,7 +12,7 @@ from lm_text import WORDS, perplexity, sentences, small_model
 from torch.utils.data import DataLoader
 
 from imm.huggingface import Causal, Codes, Index, Together, streaming_loss
-from imm.matching import Streaming
+from imm.matching.induced_table import InducedTable
 from imm.ngram import Ngram
 
 
@@ -27,7 +27,7 @@ def train(lam: float, steps: int) -> float:
     loader = DataLoader(text, batch_size=16, shuffle=True, generator=torch.Generator().manual_seed(0))
     model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
     together = Together(accelerator)
-    streaming = Streaming(len(codes), WORDS, memory=1000.0, lifetime=30.0).to(accelerator.device)
+    table = InducedTable(len(codes)).to(accelerator.device)
     done = 0
     while done < steps:
         for batch in loader:
@@ -35,7 +35,7 @@ def train(lam: float, steps: int) -> float:
             short = codes.encode(batch[:, :-1].reshape(-1, 1))
             scores = outputs.logits[:, :-1].flatten(0, 1)
             one_each = torch.ones(len(short), device=short.device)
-            total = streaming_loss(streaming, scores, short, one_each, bigram, codes, together=together)
+            total = streaming_loss(table, scores, short, one_each, bigram, codes, together=together)
             # A sum over the places of all processes, of whose gradients the mean is taken.
             matching = total * together.size / together.sum(len(short))
             accelerator.backward(outputs.loss + lam * matching)

@@ -1,7 +1,7 @@
 """IMM in Lightning, with manual optimization: ``python examples/language/lm_lightning.py``.
 
-Sampled matching, the paper's: for some places, k contexts of the training text that end in the same word are run in a
-pass of their own, in evaluation mode, and its gradient is clipped apart from that of the cross-entropy.
+Sampled matching, the paper's: for some words, k contexts of the training text that end in the same word are run in
+evaluation mode, and the gradient is clipped apart from that of the cross-entropy.
 """
 
 import argparse
@@ -14,11 +14,11 @@ from torch import Tensor
 from torch.nn.utils import clip_grad_norm_
 from torch.utils.data import DataLoader
 
-from imm.huggingface import Causal, Index, evaluating, log_q_at, sampled_backward
-from imm.matching import clipped_apart
+from imm.huggingface import Causal, Index, evaluating, log_q_at
+from imm.matching import Sampled, clipped_apart
 from imm.ngram import Ngram
 
-PLACES, K, CLIP = 8, 5, 1.0
+WORDS_AT_ONCE, K, CLIP = 8, 5, 1.0
 
 
 class Matched(lightning.LightningModule):
@@ -26,10 +26,11 @@ class Matched(lightning.LightningModule):
 
     def __init__(self, text: Tensor, bigram: Ngram, lam: float) -> None:
         super().__init__()
-        self.automatic_optimization = False  # the second pass has a backward of its own
-        self.model, self.bigram, self.lam = small_model(), bigram, lam
+        self.automatic_optimization = False  # its gradient is clipped apart
+        self.model, self.lam = small_model(), lam
         self.index = Index([{"input_ids": row} for row in text], Causal(), m=1)
         self.generator = torch.Generator().manual_seed(0)
+        self.matching = Sampled(bigram, self.index.multiset, self.predict, K, K, self.generator)
 
     def configure_optimizers(self) -> Any:
         """Adam."""
@@ -42,16 +43,15 @@ class Matched(lightning.LightningModule):
         self.manual_backward(self.model(batch, labels=batch).loss)
         clip_grad_norm_(self.model.parameters(), CLIP)
         words = batch[:, :-1].flatten()
-        short = words[torch.randperm(len(words), generator=self.generator)[:PLACES]]
-        contexts = self.index.multiset.draw(short, K, self.generator)
-        share = torch.full((PLACES,), 1 / PLACES)
-
-        def log_q(_: Tensor, places: Tensor) -> Tensor:
-            return log_q_at(self.model, Causal(), self.index, places)
-
-        with evaluating(self.model), clipped_apart(self.model.parameters(), CLIP, self.lam):
-            sampled_backward(log_q, contexts, short[:, None], share, self.bigram, 1.0, 64)
+        some = words[torch.randperm(len(words), generator=self.generator)[:WORDS_AT_ONCE]]
+        with clipped_apart(self.model.parameters(), CLIP, self.lam):
+            self.manual_backward(self.matching(None, some))
         optimizer.step()
+
+    def predict(self, _: Tensor, places: Tensor) -> Tensor:
+        """The model at places of the training text."""
+        with evaluating(self.model):
+            return log_q_at(self.model, Causal(), self.index, places)
 
 
 def main(steps: int) -> dict[float, float]:

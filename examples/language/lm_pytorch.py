@@ -8,7 +8,7 @@ import argparse
 
 import torch
 from lm_text import WORDS, perplexity, sentences, small_model
-from torch.nn.functional import nll_loss
+from torch.nn.functional import cross_entropy
 
 from imm.matching import Streaming
 from imm.ngram import Ngram
@@ -19,14 +19,13 @@ def train(lam: float, steps: int) -> float:
     text, more = sentences(100, seed=1), sentences(10_000, seed=2)
     bigram = Ngram.fit(more.flatten(), WORDS, order=2)
     model = small_model()
-    streaming = Streaming(n_short=WORDS, n_classes=WORDS, memory=1000.0, lifetime=30.0)
+    matching = Streaming(bigram)
     optimizer = torch.optim.AdamW(model.parameters(), 3e-3)
     generator = torch.Generator().manual_seed(0)
     for _ in range(steps):
         batch = text[torch.randint(0, len(text), (16,), generator=generator)]
-        log_q = torch.log_softmax(model(batch).logits[:, :-1].flatten(0, 1), -1)
-        short, word = batch[:, :-1].flatten(), batch[:, 1:].flatten()
-        loss = nll_loss(log_q, word) + lam * streaming(log_q, short, bigram)
+        logits, short, word = model(batch).logits[:, :-1], batch[:, :-1], batch[:, 1:]
+        loss = cross_entropy(logits.flatten(0, 1), word.flatten()) + lam * matching(logits, short)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -52,20 +52,46 @@ def induce(log_q: Tensor, weights: Tensor | None = None) -> Tensor:
     if weights is None:
         check_log_probabilities(log_q)
         log_q = _full(log_q)
-        return _log_sum(log_q) - math.log(log_q.shape[-2])
+        return log_sum(log_q) - math.log(log_q.shape[-2])
     log_q = _full(log_q)
     log_w = _log_weights(log_q, weights)
-    return _log_sum(log_q + log_w.unsqueeze(-1)) - torch.logsumexp(log_w, -1, keepdim=True)
+    return log_sum(log_q + log_w.unsqueeze(-1)) - torch.logsumexp(log_w, -1, keepdim=True)
 
 
-def _log_sum(log_q: Tensor) -> Tensor:
-    """``logsumexp`` over contexts; a class that has no probability in any of them stays -inf, with gradient 0."""
-    out = torch.logsumexp(log_q, -2)
-    none = out.detach() == -torch.inf
-    if not bool(none.any()):
-        return out
-    # The gradient of logsumexp would be exp(-inf + inf), NaN, there.
+def log_softmax(logits: Tensor) -> Tensor:
+    """Returns the log-probabilities of logits, ``[..., classes]``, at least in single precision, also under autocast.
+
+    Of log-probabilities it returns the same.
+    """
+    return torch.log_softmax(_full(logits), -1)
+
+
+def log_sum(log_q: Tensor) -> Tensor:
+    """Returns ``log Σ_i Q_i`` over contexts: ``[n, k, classes]`` to ``[n, classes]``.
+
+    A class that has no probability in any context stays -inf, with gradient 0.
+    """
+    # Where a class has none anywhere, the gradient of logsumexp would be exp(-inf + inf), NaN.
+    none = (log_q.detach() == -torch.inf).all(-2)
     return torch.logsumexp(log_q.masked_fill(none.unsqueeze(-2), 0.0), -2).masked_fill(none, -torch.inf)
+
+
+def log_sum_groups(log_q: Tensor, weight: Tensor, group: Tensor, n_groups: int) -> Tensor:
+    """Returns ``log Σ w Q`` of each group of rows, as :func:`log_sum` does where groups differ in size.
+
+    Args:
+        log_q: ``[m, classes]``.
+        weight: ``[m]``, above zero.
+        group: which group each row belongs to, ``[m]``.
+        n_groups: how many groups there are.
+    """
+    largest = log_q.new_full((n_groups, log_q.shape[1]), -torch.inf)
+    largest = largest.scatter_reduce(0, group[:, None].expand_as(log_q), log_q.detach(), "amax")
+    largest = largest.masked_fill(largest == -torch.inf, 0.0)
+    scaled = (log_q - largest.index_select(0, group)).exp() * weight.to(log_q.dtype)[:, None]
+    total = torch.zeros_like(largest).index_add(0, group, scaled)
+    none = total.detach() == 0
+    return (total.masked_fill(none, 1.0).log() + largest).masked_fill(none, -torch.inf)
 
 
 def _log_weights(log_q: Tensor, weights: Tensor) -> Tensor:
@@ -256,6 +282,35 @@ class _WithDirection(torch.autograd.Function):
         ctx.spent = True
         direction, share = ctx.saved_tensors
         return direction.mul_((-grad * share)[:, None]).to(ctx.dtype), None, None, None
+
+
+def with_gradient(value: Tensor, logits: Tensor, gradient: Tensor) -> Tensor:
+    """Returns the scalar ``value``, whose gradient in ``logits`` is ``gradient``.
+
+    Args:
+        value: a scalar, not differentiated.
+        logits: ``[n, classes]``; the only one that is differentiated.
+        gradient: ``[n, classes]``. It is kept, not copied, and scaled in place on the way back: so the result can be
+            differentiated once, and a second time is refused.
+    """
+    loss = _WithGradient.apply(logits, value, gradient)  # type: ignore[no-untyped-call]
+    return cast(Tensor, loss)
+
+
+class _WithGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, value: Tensor, gradient: Tensor) -> Tensor:
+        ctx.save_for_backward(gradient)
+        ctx.dtype, ctx.spent = logits.dtype, False
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None]:
+        if ctx.spent:
+            raise RuntimeError("this matching loss was differentiated already: call the matching again")
+        ctx.spent = True
+        (gradient,) = ctx.saved_tensors
+        return gradient.mul_(grad).to(ctx.dtype), None, None
 
 
 def objective(cross_entropy: Tensor, matching: Tensor, lam: float) -> Tensor:

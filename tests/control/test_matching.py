@@ -33,7 +33,7 @@ def test_it_is_exact_matching_with_the_inducer(generator):
     matching = PolicyMatching(lambda observations: observations[:, :1], said, Visited(Kernel))
     matching.see(visited)
     short = visited[:, :1]
-    wanted = Exact(Kernel(short))(lambda rows, index: log_policy(visited[index]), short, said(short))
+    wanted = Exact(said, Kernel(short), lambda short, index: log_policy(visited[index]))(None, short)
     torch.testing.assert_close(matching(log_policy, visited), wanted)
 
 
@@ -43,10 +43,10 @@ def test_columns_are_those_of_the_one_that_asks(generator):
     matching.see(visited)
     short = visited[:, :1]
 
-    def mixed(rows, index):
-        return log_policy(torch.cat([short[rows], visited[index, 1:]], 1))
+    def mixed(short, index):
+        return log_policy(torch.cat([short, visited[index, 1:]], 1))
 
-    torch.testing.assert_close(matching(log_policy, visited), Exact(Kernel(short))(mixed, short, said(short)))
+    torch.testing.assert_close(matching(log_policy, visited), Exact(said, Kernel(short), mixed)(None, short))
 
 
 def test_a_table_of_states_is_a_belief_too(generator):
@@ -61,7 +61,7 @@ def test_a_table_of_states_is_a_belief_too(generator):
     target = torch.softmax(torch.randn(4, 2, generator=generator), 1)
     codes = torch.tensor([3, 0, 3, 1, 2])
     matching = PolicyMatching(lambda observations: codes, lambda short: target[short], belief)
-    wanted = Exact(inducer)(lambda rows, index: log_policy(states[index]), codes, target[codes])
+    wanted = Exact(lambda short: target[short], inducer, lambda short, index: log_policy(states[index]))(None, codes)
     torch.testing.assert_close(matching(log_policy, states[:5]), wanted)
 
 
@@ -146,8 +146,8 @@ def call(short=lambda o: o[:, 0], target=lambda s: HALF.repeat(len(s), 1), belie
         (call(short=lambda o: o[:, None]), r"short must give a tensor .* got shape \(3, 1, 3\)"),
         (call(short=[0, 3]), r"short must be columns of .* got \[0, 3\] for observations of shape \(3, 3\)"),
         (call(short=[-1]), r"short must be columns of .* got \[-1\]"),
-        (call(target=lambda s: HALF), r"must have the same shape, got \(3, 2\) and \(1, 2\)"),
-        (call(target=lambda s: torch.full((3, 2), 0.6)), "target must be probabilities; row 0 sums to 1.2"),
+        (call(target=lambda s: HALF), r"must have the same shape, got \(1, 2\) and \(2, 2\)"),
+        (call(target=lambda s: torch.full((len(s), 2), 0.6)), "target must be probabilities; row 0 sums to 1.2"),
         (
             call(belief=lambda s: (torch.zeros(len(s), 2, 3), torch.full((len(s), 2), 0.4))),
             "the belief's weights must be probabilities; row 0 sums to 0.8",
@@ -185,7 +185,7 @@ def test_bad_parts_are_one_line(wrong, message):
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (call(target=lambda short: [[0.5, 0.5]] * 3), r"target must give a tensor \[n, actions\], got a list"),
+        (call(target=lambda short: [[0.5, 0.5]] * 3), r"target must return a tensor \[n, classes\], got list"),
         (call(target=None), "target must be a function of short contexts, got a NoneType"),
         (call(belief=HALF), r"belief must be a function of short contexts, got shape \(1, 2\)"),
         (call(belief=lambda s: torch.zeros(len(s), 3)), r"belief must give two tensors, .* got shape \(2, 3\)"),

@@ -90,7 +90,8 @@ def test_the_mismatch_is_exact_matching_with_the_belief(generator):
     log_pi = Policies(1, 12, 4, 32, generator).log_probabilities()
     states = torch.randint(12, (1, 30), generator=generator)
     short = prob.short[states[0]]
-    wanted = Exact(prob.inducer)(lambda rows, index: log_pi[0, index], short, prob.target[short])
+    exact = Exact(lambda short: prob.target[short], prob.inducer, lambda short, index: log_pi[0, index])
+    wanted = exact(None, short)
     torch.testing.assert_close(mismatch(prob, log_pi, states), wanted)
 
 

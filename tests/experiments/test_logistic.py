@@ -29,24 +29,24 @@ def reference_train(data: logistic.Data, run: int, method: str, ratio: float) ->
     x, y, p = data.x[run], data.y[run], data.target[run]
     weights = torch.zeros(4, dtype=x.dtype, requires_grad=True)
     target, short, rows = torch.stack([1 - p, p], 1), x[:, 0], torch.arange(len(x))
-    exact = Exact(Kernel(short, alpha=SETTINGS["alpha"]))
-    serialized = Serialized(Kernel(short, alpha=SETTINGS["alpha"]), refresh_every=len(x))
+    kernel = Kernel(short, alpha=SETTINGS["alpha"])
 
-    def log_q(rows, index):
-        logits = weights[0] + weights[1] * short[rows] + x[index, 1:] @ weights[2:]
+    def log_q(short, index):
+        logits = weights[0] + weights[1] * short + x[index, 1:] @ weights[2:]
         return logsigmoid(torch.stack([-logits, logits], 1))
+
+    exact = Exact(target, kernel, log_q)
+    serialized = Serialized(target, kernel, log_q, refresh_every=len(x))
 
     for _ in range(SETTINGS["steps"]):
         weights.grad = None
         loss = (1 - ratio) * binary_cross_entropy_with_logits(weights[0] + x @ weights[1:], y)
         if method == "imm":
-            loss = loss + ratio * exact(log_q, short, target)
+            loss = loss + ratio * exact(None, short, rows)
         elif method == "noising":
-            loss = loss + ratio * functional.matching_loss(log_q(rows, rows), target)
+            loss = loss + ratio * functional.matching_loss(log_q(short, rows), target)
         elif method == "imm-serialized":
-            if serialized.due:
-                serialized.refresh(log_q, short)
-            loss = loss + ratio * serialized(log_q(rows, rows), rows, target)
+            loss = loss + ratio * serialized(log_q(short, rows), short, rows)
         loss.backward()
         with torch.no_grad():
             weights -= SETTINGS["rate"] * weights.grad
@@ -89,12 +89,12 @@ def test_risk_is_the_exact_matching_loss_on_training_rows():
     for run in range(len(data.x)):
         x, p = data.x[run], data.target[run]
 
-        def log_q(rows, index, x=x, w=weights[run]):
-            logits = w[0] + w[1] * x[rows, 0] + x[index, 1:] @ w[2:]
+        def log_q(short, index, x=x, w=weights[run]):
+            logits = w[0] + w[1] * short + x[index, 1:] @ w[2:]
             return logsigmoid(torch.stack([-logits, logits], 1))
 
-        exact = Exact(Kernel(x[:, 0], alpha=1.0))(log_q, x[:, 0], torch.stack([1 - p, p], 1))
-        torch.testing.assert_close(risks[run], exact)
+        exact = Exact(torch.stack([1 - p, p], 1), Kernel(x[:, 0], alpha=1.0), log_q)
+        torch.testing.assert_close(risks[run], exact(None, x[:, 0], torch.arange(len(x))))
 
 
 def test_interpolation_of_one_predicts_with_the_restricted_model_alone():

@@ -257,7 +257,7 @@ def test_passes_of_masked_models_are_bounded(tmp_path):
         made = IMMTrainer(model, args, collator, rows, target=tiny.bigram(masked=True), **more)
         found.append(tiny.trained(made))
         assert max(sizes) <= 4 if at_once == 3 else max(sizes) > 10
-    torch.testing.assert_close(*found)
+    torch.testing.assert_close(*found, rtol=1e-4, atol=3e-5)
     assert modes == [True, False] * 2  # the primary pass, and matching
 
 

@@ -1,3 +1,4 @@
+import functools
 import math
 
 import numpy as np
@@ -5,10 +6,11 @@ import pytest
 import torch
 from torch.overrides import TorchFunctionMode
 
-from imm.inducers import Kernel
+from imm import inducers
 from tests import reference
 
 N = 40
+Kernel = functools.partial(inducers.Kernel, alpha=1.0)
 
 
 @pytest.fixture
@@ -165,9 +167,9 @@ def test_everything_is_on_the_datas_device(data, n_neighbors):
     """What is made elsewhere than there would be made on ``meta`` and could not be computed with."""
     weight = torch.ones(N)
     with torch.device("meta"):
-        kernel = Kernel(data, [1.0] * 4, categorical=[2], sample_weight=weight, n_neighbors=n_neighbors)
+        kernel = Kernel(data, alpha=[1.0] * 4, categorical=[2], sample_weight=weight, n_neighbors=n_neighbors)
         contexts = kernel.every(data)
-    assert {x.device for x in (kernel.alpha, kernel.categorical, *vars(contexts).values())} == {data.device}
+    assert {x.device for x in (kernel.alpha, kernel.categorical, contexts.index, contexts.weights)} == {data.device}
 
 
 def test_arrays_and_lists_are_taken(data):
@@ -210,3 +212,29 @@ def test_bad_input_is_refused(data, call, message):
     with pytest.raises(ValueError, match=message) as refused:
         call(data)
     assert "\n" not in str(refused.value)
+
+
+class TestAuto:
+    def test_columns_of_other_units_count_alike(self, generator):
+        """An income in thousands and in cents gives the same contexts."""
+        short = torch.randn(200, 2, generator=generator, dtype=torch.float64)
+        plain = inducers.Kernel(short).every(short[:5]).weights
+        scale = torch.tensor([1e5, 1e-3], dtype=torch.float64)
+        torch.testing.assert_close(inducers.Kernel(short * scale).every(short[:5] * scale).weights, plain)
+
+    @pytest.mark.parametrize(("n", "d"), [(50, 1), (500, 3), (2000, 5), (9000, 2)])
+    @kinds
+    def test_the_median_context_has_as_many_neighbours_as_balance_bias_and_variance(self, generator, n, d, kind):
+        kernel = inducers.Kernel(torch.randn(n, d, generator=generator), kind=kind)
+        assert kernel.effective_neighbors.shape == (n,)
+        assert kernel.effective_neighbors.median().item() == pytest.approx(n ** (4 / (d + 4)), rel=0.25)
+
+    def test_categories_and_constant_columns_have_no_scale(self, generator):
+        short = torch.stack([torch.randn(60, generator=generator), torch.arange(60.0) % 2, torch.full((60,), 7.0)], 1)
+        kernel = inducers.Kernel(short, categorical=[1])
+        assert kernel.alpha[1] == kernel.alpha[2]
+        assert kernel.alpha.isfinite().all()
+
+    def test_another_word_is_refused(self):
+        with pytest.raises(ValueError, match="alpha must be a number, 1 numbers or 'auto', got 'best'"):
+            inducers.Kernel([0.0, 1.0], alpha="best")

@@ -1,127 +1,143 @@
-import numpy as np
+import math
+
 import pytest
 import torch
 
+from imm import functional
 from imm.inducers import Belief, Kernel, Multiset
 from imm.matching import Exact
 from imm.matching.base import distinct
 from tests import reference
 from tests.problems import Problem, random_probabilities
 
+ROWS = torch.arange(9)
+
+
+def reals_of(problem, seed=0):
+    """Another short context for the same rows, continuous, which the model does not see."""
+    return torch.randn(9, generator=torch.Generator().manual_seed(seed), dtype=problem.extended.dtype)
+
+
+def by_reals(problem, reals, kernel):
+    """Exact matching with the kernel's contexts; the model's short part is that of the row that asks."""
+    own = dict(zip(reals.tolist(), problem.short, strict=True))
+
+    def predict(short, index):
+        return problem.predict(torch.stack([own[value] for value in short.tolist()]), index)
+
+    return Exact(problem.target, kernel, predict)(None, reals, ROWS)
+
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_kernel_risk_is_the_references(seed, dtype):
     """Eq. IMM-exact-logreg, all pairs of short and extended contexts."""
     problem = Problem(seed, dtype)
-    reals = torch.randn(9, generator=torch.Generator().manual_seed(seed), dtype=dtype)
-    rows = torch.arange(9)
-    pairs = problem.log_q(rows.repeat_interleave(9), rows.repeat(9)).view(9, 9, 4)
-
+    reals = reals_of(problem, seed)
+    pairs = problem.log_q(ROWS.repeat_interleave(9), ROWS.repeat(9)).view(9, 9, 4)
     weights = reference.kernel_weights(reals[:, None].tolist(), reals[:, None].tolist(), [2.0], "laplace")
     induced = reference.induce(pairs.exp().tolist(), weights)
-    loss = Exact(Kernel(reals, alpha=2.0))(problem.log_q, reals, problem.target)
+    loss = by_reals(problem, reals, Kernel(reals, alpha=2.0))
     assert loss.item() == pytest.approx(reference.risk(induced, problem.target.tolist()), rel=1e-5)
     assert loss.dtype == dtype
 
 
 def test_kernel_gradient_is_that_of_the_definition(seed):
     problem = Problem(seed)
-    reals = torch.randn(9, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+    reals = reals_of(problem, seed)
     kernel = Kernel(reals, alpha=2.0)
     expected = problem.gradient(lambda: problem.risk(kernel.every(reals)))
-    found = problem.gradient(lambda: Exact(kernel)(problem.log_q, reals, problem.target))
+    torch.testing.assert_close(problem.gradient(lambda: by_reals(problem, reals, kernel)), expected)
+
+
+@pytest.mark.parametrize("weights", [[[0.0, 1.0, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]]])
+def test_contexts_without_weight_are_not_run(weights):
+    problem, asked = Problem(), []
+    inducer = Belief(torch.tensor(weights, dtype=torch.float64))
+
+    def predict(short, index):
+        asked.append(len(index))
+        return problem.predict(short, index)
+
+    expected = problem.gradient(lambda: problem.risk(inducer.every(problem.short)))
+    found = problem.gradient(lambda: Exact(problem.target, inducer, predict)(None, problem.short, ROWS))
     torch.testing.assert_close(found, expected)
-
-
-@pytest.mark.parametrize(
-    "inducer",
-    [
-        Belief(torch.tensor([[0.0, 1.0, 0.0], [0.0, 0.5, 0.5], [1.0, 0.0, 0.0]], dtype=torch.float64)),
-        Kernel(torch.tensor([0.0, 1.0, 2.0], dtype=torch.float64), alpha=torch.inf),
-    ],
-)
-def test_contexts_without_weight_may_come_first(inducer):
-    problem = Problem()
-    short = problem.short.flip(0)
-    problem.short, problem.target = short, problem.target.flip(0)
-    asked = []
-
-    def log_q(rows, index):
-        asked.append(index)
-        return problem.log_q(rows, index)
-
-    given = short if isinstance(inducer, Belief) else short.double()
-    expected = problem.gradient(lambda: problem.risk(inducer.every(given)))
-    torch.testing.assert_close(problem.gradient(lambda: Exact(inducer)(log_q, given, problem.target)), expected)
-    weights = inducer.every(torch.unique(given)).weights
-    assert len(asked[0]) == int((weights > 0).sum()), "contexts without weight were evaluated"
+    assert asked == [4]
 
 
 def test_a_repeated_short_context_is_induced_once():
-    problem = Problem()
-    calls = []
+    problem, asked = Problem(), []
 
-    def log_q(rows, index):
-        calls.append((rows.tolist(), index.tolist()))
-        return problem.log_q(rows, index)
+    def predict(short, index):
+        asked.append(sorted(index.tolist()))
+        return problem.predict(short, index)
 
-    twice = torch.cat([problem.short, problem.short])
-    loss = Exact(Multiset(problem.short))(log_q, twice, torch.cat([problem.target, problem.target]))
-    assert len(calls) == 1
-    assert sorted(calls[0][1]) == list(range(9))
-    torch.testing.assert_close(loss, Exact(Multiset(problem.short))(problem.log_q, problem.short, problem.target))
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        lambda short: short,
-        lambda short: short.numpy(),
-        lambda short: [f"word {code}" for code in short.tolist()],
-        lambda short: torch.stack([short, -short], 1),
-        lambda short: torch.stack([short, -short], 1).numpy(),
-        lambda short: [(code, "x") for code in short.tolist()],
-    ],
-    ids=["tensor", "array", "strings", "rows", "array of rows", "tuples"],
-)
-def test_every_form_of_short_context_gives_the_same(kind):
-    problem = Problem()
-    short = kind(problem.short)
-    loss = Exact(Multiset(short))(problem.log_q, short, problem.target)
-    torch.testing.assert_close(loss, Exact(Multiset(problem.short))(problem.log_q, problem.short, problem.target))
+    matching = Exact(lambda short: problem.table[short], Multiset(problem.short), predict)
+    once, twice = matching(None, problem.short), matching(None, torch.cat([problem.short, problem.short]))
+    assert asked == [list(range(9))] * 2
+    torch.testing.assert_close(once, twice)
 
 
 def test_one_row_in_the_data():
     problem = Problem()
-    short = torch.tensor([0])
-    loss = Exact(Multiset(short))(problem.log_q, short, problem.target[:1])
-    torch.testing.assert_close(loss, -(problem.target[0] * problem.all()[0]).sum())
-
-
-def test_a_model_of_the_wrong_shape_is_refused():
-    short = torch.tensor([0, 0, 1])
-    with pytest.raises(ValueError, match=r"log_q\(rows, index\) must be \[3, classes\], got shape \(2, 4\)"):
-        Exact(Multiset(short))(lambda rows, index: torch.zeros(2, 4), short, torch.full((3, 4), 0.25))
+    loss = Exact(problem.target[:1], Multiset(problem.short[:1]), problem.predict)(None, problem.short[:1], ROWS[:1])
+    expected = -(problem.target[0] * torch.log_softmax(problem.logits(ROWS[:1])[0], -1)).sum()
+    torch.testing.assert_close(loss, expected)
 
 
 @pytest.mark.parametrize(
-    "short", [torch.tensor([7, 3, 7, 1]), np.array([7, 3, 7, 1]), ["b", "z", "b", "a"], np.array(["b", "z", "b", "a"])]
+    ("answer", "given"),
+    [(torch.zeros(2, 4), r"shape \(2, 4\)"), (torch.zeros(3), r"shape \(3,\)"), (None, "a NoneType")],
 )
-def test_distinct_gives_each_once_and_where_it_first_stands(short):
-    different, first, inverse = distinct(short)
-    assert len(different) == 3
-    assert [different[i] for i in inverse] == list(short)
-    assert sorted(first.tolist()) == [0, 1, 3]
-    assert [short[i] for i in first] == list(different)
+def test_a_model_of_the_wrong_shape_is_refused(answer, given):
+    short = torch.tensor([0, 0, 1])
+    with pytest.raises(ValueError, match=rf"must return logits \[3, classes\] for 3 contexts, got {given}"):
+        Exact(torch.full((3, 4), 0.25), Multiset(short), lambda short, index: answer)(None, short, torch.arange(3))
+
+
+def test_short_contexts_are_values_in_a_minibatch():
+    """``predict`` gets the values that the batch has, whatever rows of the data the batch is."""
+    problem, seen = Problem(), []
+
+    def predict(short, index):
+        seen.append((short.tolist(), index.tolist()))
+        return problem.predict(short, index)
+
+    rows = torch.tensor([7, 2])
+    Exact(problem.target, Multiset(problem.short), predict)(problem.logits(rows), problem.short[rows], rows)
+    ((short, index),) = seen
+    assert short == problem.short[index].tolist()
+    assert set(short) == set(problem.short[rows].tolist())
 
 
 def test_consistency_the_true_model_minimises(generator):
     """Where the target is the true induced model, the true model has the least risk (consistency of IMM)."""
     problem = Problem()
+    multiset = Multiset(problem.short)
+
+    def gradient(target):
+        return problem.gradient(lambda: Exact(target, multiset, problem.predict)(None, problem.short, ROWS))
+
     with torch.no_grad():
-        inducer = Multiset(problem.short)
-        problem.target = Exact(inducer).log_induced(problem.log_q, problem.short).exp()
-    gradient = problem.gradient(lambda: Exact(inducer)(problem.log_q, problem.short, problem.target))
-    torch.testing.assert_close(gradient, torch.zeros_like(gradient), rtol=0, atol=1e-9)
-    problem.target = random_probabilities(3, 4, generator=generator)[problem.short]
-    assert problem.gradient(lambda: Exact(inducer)(problem.log_q, problem.short, problem.target)).abs().max() > 1e-2
+        contexts = multiset.every(torch.arange(3))
+        pairs = problem.log_q(contexts.index[:, :1].expand_as(contexts.index).flatten(), contexts.index.flatten())
+        truth = functional.induce(pairs.view(3, -1, 4), contexts.weights).exp()[problem.short]
+    torch.testing.assert_close(gradient(truth), torch.zeros_like(gradient(truth)), rtol=0, atol=1e-7)
+    assert gradient(random_probabilities(3, 4, generator=generator)[problem.short]).abs().max() > 1e-2
+
+
+def test_a_class_that_no_context_allows_costs_a_bounded_amount():
+    short, target = torch.zeros(2, dtype=torch.long), torch.tensor([[0.25, 0.25, 0.5]] * 2)
+    logits = torch.tensor([[0.3, -math.inf, 0.1], [0.2, -math.inf, 0.9]], requires_grad=True)
+    loss = Exact(target, Multiset(short), lambda short, index: logits[index])(None, short, torch.arange(2))
+    loss.backward()
+    assert 0.25 * 87 < loss.item() < 0.25 * 88 + 2
+    assert torch.isfinite(logits.grad).all()
+
+
+@pytest.mark.parametrize(
+    "short", [torch.tensor([7, 3, 7, 1]), torch.tensor([7, 3, 7, 1]).numpy(), ["b", "z", "b", "a"]]
+)
+def test_distinct_gives_each_once(short):
+    different, of_row = distinct(short)
+    assert len(different) == 3
+    assert [different[i] for i in of_row] == list(short)

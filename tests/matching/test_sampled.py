@@ -1,199 +1,221 @@
 import math
+import weakref
 
 import pytest
 import torch
 from torch import nn
 
 from imm import functional
-from imm.baselines import reverse_kd
 from imm.inducers import Belief, Kernel, Multiset
-from imm.matching import Exact, Sampled
+from imm.matching import Exact, Sampled, clipped_apart
 from tests.problems import Problem
 
+ROWS = torch.arange(9)
 BELIEF = torch.tensor([[0.0, 0.3, 0.0, 0.7], [0.0, 0.0, 0.0, 1.0], [0.0, 0.5, 0.25, 0.25]], dtype=torch.float64)
 
 
 def inducers(problem):
-    reals = problem.extended[:, 0]
+    codes = problem.short.double()
     return [
-        (Multiset(problem.short), problem.short),
-        (Kernel(reals, alpha=2.0), reals),
-        (Kernel(reals, alpha=1.0, n_neighbors=4), reals),
-        (Belief(BELIEF), problem.short),
+        Multiset(problem.short),
+        Kernel(codes, alpha=0.7),
+        Kernel(codes, alpha=0.5, n_neighbors=4),
+        Belief(BELIEF),
     ]
 
 
+def sampled(problem, inducer=None, *more, **settings):
+    inducer = Multiset(problem.short) if inducer is None else inducer
+    return Sampled(lambda short: problem.table[short], inducer, problem.predict, *more, **settings)
+
+
+class AsReals(nn.Module):
+    """A kernel over codes as reals."""
+
+    data, own_short = None, False
+
+    def __init__(self, kernel):
+        super().__init__()
+        self.kernel = kernel
+
+    def every(self, short):
+        return self.kernel.every(short.double())
+
+
 @pytest.mark.parametrize("which", range(4), ids=["multiset", "kernel", "neighbors", "belief"])
-@pytest.mark.parametrize("chunk", [1, 2, 3, 100])
+@pytest.mark.parametrize("at_once", [1, 2, 3, 100])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_every_context_in_chunks_is_the_exact_risk(seed, which, chunk, weighted):
+def test_every_context_in_pieces_is_the_exact_risk(seed, which, at_once, weighted):
     problem = Problem(seed)
-    inducer, short = inducers(problem)[which]
+    inducer = inducers(problem)[which]
+    inducer = AsReals(inducer) if isinstance(inducer, Kernel) else inducer
     weight = torch.arange(9.0) if weighted else None
-    loss = Exact(inducer)(problem.log_q, short, problem.target, weight)
-    expected = problem.gradient(lambda: loss)
-    risk = []
-    found = problem.gradient(
-        lambda: risk.append(
-            Sampled(inducer, None, chunk).backward(problem.log_q, short, problem.target, sample_weight=weight)
-        )
+    exact = Exact(lambda short: problem.table[short], inducer, problem.predict)
+    found, expected = (
+        matching(None, problem.short, sample_weight=weight)
+        for matching in (sampled(problem, inducer, None, at_once), exact)
     )
-    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-9)
-    torch.testing.assert_close(risk[0], loss.detach(), rtol=1e-6, atol=1e-6)  # weights of 1/3 are float32
+    torch.testing.assert_close(found, expected)
+    torch.testing.assert_close(problem.gradient(lambda: found), problem.gradient(lambda: expected))
 
 
-@pytest.mark.parametrize("chunk", [1, 2, 3, 5, 100])
-def test_draws_in_chunks_are_the_draws_at_once(seed, chunk):
-    """Same draws, same gradient: the log of a sum, taken apart by crosstalk."""
+@pytest.mark.parametrize("at_once", [1, 2, 3, 5, 100])
+def test_draws_in_pieces_are_the_draws_at_once(seed, at_once):
+    """Same draws, same gradient: the log of a sum, taken apart by crosstalk   (Eq. sequentializing-derivation)."""
     problem = Problem(seed)
-    multiset = Multiset(problem.short)
-    contexts = multiset.draw(problem.short, 5, torch.Generator().manual_seed(seed))
-    expected = problem.gradient(lambda: problem.risk(contexts))
-    matching = Sampled(multiset, 5, chunk, torch.Generator().manual_seed(seed))
-    found = problem.gradient(lambda: matching.backward(problem.log_q, problem.short, problem.target))
-    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-8)
+    contexts = Multiset(problem.short).draw(torch.arange(3), 5, torch.Generator().manual_seed(seed))
+    log_q = problem.log_q(torch.arange(3).repeat_interleave(5), contexts.index.flatten()).view(3, 5, 4)
+    share = torch.bincount(problem.short) / 9
+    expected = functional.matching_loss(functional.induce(log_q), problem.table, share)
+    loss = sampled(problem, None, 5, at_once, torch.Generator().manual_seed(seed))(None, problem.short)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(problem.gradient(lambda: loss), problem.gradient(lambda: expected))
 
 
 def test_one_context_has_the_gradient_of_reverse_kd_at_the_drawn_rows(seed):
     problem = Problem(seed)
-    multiset = Multiset(problem.short)
-    drawn = multiset.draw(problem.short, 1, torch.Generator().manual_seed(seed)).index[:, 0]
-    expected = problem.gradient(lambda: reverse_kd(problem.log_q(torch.arange(9), drawn), problem.target))
-    matching = Sampled(multiset, 1, generator=torch.Generator().manual_seed(seed))
-    found = problem.gradient(lambda: matching.backward(problem.log_q, problem.short, problem.target))
-    torch.testing.assert_close(found, expected)
+    drawn = Multiset(problem.short).draw(torch.arange(3), 1, torch.Generator().manual_seed(seed)).index[:, 0]
+    share = torch.bincount(problem.short) / 9
+    log_q = problem.log_q(torch.arange(3), drawn)
+    expected = problem.gradient(lambda: (share * -(problem.table * log_q).sum(-1)).sum())
+    matching = sampled(problem, None, 1, generator=torch.Generator().manual_seed(seed))
+    torch.testing.assert_close(problem.gradient(lambda: matching(None, problem.short)), expected)
 
 
-def test_the_log_induced_of_every_context_is_the_exact_one():
+def test_many_draws_approach_the_exact_risk(generator):
     problem = Problem()
-    multiset = Multiset(problem.short)
-    found = Sampled(multiset, None, chunk=2).log_induced(problem.log_q, problem.short)
-    torch.testing.assert_close(found, Exact(multiset).log_induced(problem.log_q, problem.short), rtol=1e-6, atol=1e-6)
-    assert not found.requires_grad
+    exact = Exact(lambda short: problem.table[short], Multiset(problem.short), problem.predict)(None, problem.short)
+    few, many = (sampled(problem, None, k, 4000, generator)(None, problem.short).item() for k in (1, 4000))
+    assert abs(many - exact.item()) < 0.02
+    assert abs(few - exact.item()) > abs(many - exact.item())
 
 
-def test_the_gradient_is_unbiased_enough_to_approach_the_exact_one(generator):
-    """Many draws: the estimate converges to the exact risk."""
-    problem = Problem()
-    multiset = Multiset(problem.short)
-    exact = Exact(multiset)(problem.log_q, problem.short, problem.target).item()
-    few, many = (
-        Sampled(multiset, k, 4000, generator).backward(problem.log_q, problem.short, problem.target).item()
-        for k in (1, 4000)
+@pytest.mark.parametrize(("k", "at_once"), [(6, 1), (6, 2), (6, 3), (7, 3), (6, 6), (6, 10)])
+def test_each_context_is_run_once_on_the_way_forward_and_once_on_the_way_back(k, at_once):
+    problem, sizes = Problem(), []
+
+    def predict(short, index):
+        sizes.append(len(index))
+        return problem.predict(short, index)
+
+    loss = Sampled(lambda short: problem.table[short], Multiset(problem.short), predict, k, at_once)(
+        None, problem.short
     )
-    assert abs(many - exact) < 0.02
-    assert abs(few - exact) > abs(many - exact)
-
-
-@pytest.mark.parametrize(("k", "chunk"), [(6, 1), (6, 2), (6, 3), (7, 3), (6, 6), (6, 10)])
-def test_at_most_a_chunk_of_contexts_is_run_at_once(k, chunk):
-    problem = Problem()
-    sizes, differentiated = [], []
-
-    def log_q(rows, index):
-        sizes.append(len(index))
-        assert len(index) == len(rows)
-        differentiated.append(torch.is_grad_enabled())
-        return problem.log_q(rows, index)
-
-    Sampled(Multiset(problem.short), k, chunk).backward(log_q, problem.short, problem.target)
-    assert max(sizes) <= 9 * chunk
-    pieces = math.ceil(k / chunk)
+    pieces = math.ceil(k / at_once)
+    assert len(sizes) == pieces
+    loss.backward()
     assert len(sizes) == (1 if pieces == 1 else 2 * pieces)
-    assert sum(sizes) == 9 * k * (1 if pieces == 1 else 2)
-    assert sum(differentiated) == pieces
+    assert max(sizes) <= 3 * at_once
+    assert sum(sizes) == 3 * k * (1 if pieces == 1 else 2)
 
 
-def test_a_piece_without_weight_is_not_run():
+@pytest.mark.parametrize("k", [3, 12])
+def test_of_all_contexts_one_is_held(k):
+    """What a context's pass made is gone when the next is run, on the way forward and on the way back."""
+    problem, alive, most = Problem(), [], []
+
+    def predict(short, index):
+        most.append(sum(each() is not None for each in alive))
+        hidden = problem.extended[index] * 1.5
+        alive.append(weakref.ref(hidden))
+        one_hot = nn.functional.one_hot(short, 3).double()
+        return problem.model(torch.cat([one_hot, hidden], 1))
+
+    Sampled(lambda short: problem.table[short], Multiset(problem.short), predict, k)(None, problem.short).backward()
+    assert len(most) == 2 * k
+    assert max(most) <= 1
+
+
+def test_both_passes_draw_the_same_dropout_masks():
+    """The gradient is that of the loss with these masks: compared with differences of losses with the same seed."""
     problem = Problem()
-    sizes = []
+    dropout = nn.Dropout(0.5)
+    multiset = Multiset(problem.short)
 
-    def log_q(rows, index):
-        sizes.append(len(index))
-        return problem.log_q(rows, index)
+    def loss():
+        torch.manual_seed(1)
+        matching = Sampled(
+            lambda short: problem.table[short],
+            multiset,
+            lambda short, index: dropout(problem.predict(short, index)),
+            6,
+            generator=torch.Generator().manual_seed(2),
+        )
+        return matching(None, problem.short)
 
-    Sampled(Belief(BELIEF), None).backward(log_q, problem.short, problem.target)
-    assert min(sizes) > 0
-    assert len(sizes) == 6  # column 0 is never possible
+    found = problem.gradient(loss)
+    weight, step, numbers = problem.model.weight, 1e-6, []
+    for place in range(weight.numel()):
+        values = []
+        for sign in (1, -1):
+            with torch.no_grad():
+                weight.view(-1)[place] += sign * step
+            values.append(loss().item())
+            with torch.no_grad():
+                weight.view(-1)[place] -= sign * step
+        numbers.append((values[0] - values[1]) / (2 * step))
+    torch.testing.assert_close(found[: weight.numel()], torch.tensor(numbers).double(), rtol=1e-5, atol=1e-7)
+    assert found.abs().max() > 1e-2
 
 
-def test_the_gradient_is_added_to_what_is_there():
+def test_clipping_apart_is_a_second_backward():
     problem = Problem()
-    matching = Sampled(Multiset(problem.short), None)
-    alone = problem.gradient(lambda: matching.backward(problem.log_q, problem.short, problem.target))
-    before = problem.gradient(lambda: problem.all()[0].sum())
+    matching = sampled(problem, None, None)
+    primary = problem.gradient(lambda: problem.logits(ROWS).logsumexp(-1).mean())
+    alone = problem.gradient(lambda: matching(None, problem.short))
 
     def both():
-        problem.all()[0].sum().backward()
-        matching.backward(problem.log_q, problem.short, problem.target)
+        problem.logits(ROWS).logsumexp(-1).mean().backward()
+        with clipped_apart(problem.model.parameters(), 0.01, lam=3.0):
+            matching(None, problem.short).backward()
 
-    torch.testing.assert_close(problem.gradient(both), alone + before)
+    expected = primary + 3.0 * 0.01 * alone / alone.norm()
+    torch.testing.assert_close(problem.gradient(both), expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize("chunk", [1, 100])
-@pytest.mark.parametrize("lam", [0.0, 2.5])
-def test_lam_scales_the_gradient_and_not_the_risk(chunk, lam):
+def test_a_compiled_model_gives_the_same():
     problem = Problem()
-    matching = Sampled(Multiset(problem.short), None, chunk)
-    risks = []
-
-    def step(factor):
-        risks.append(matching.backward(problem.log_q, problem.short, problem.target, factor))
-
-    torch.testing.assert_close(problem.gradient(lambda: step(lam)), lam * problem.gradient(lambda: step(1.0)))
-    assert risks[0] == risks[1]
-    assert not risks[0].requires_grad
+    plain = problem.gradient(lambda: sampled(problem, None, None)(None, problem.short))
+    predict = problem.predict
+    problem.predict = torch.compile(lambda short, index: predict(short, index), backend="aot_eager")
+    compiled = problem.gradient(lambda: sampled(problem, None, None)(None, problem.short))
+    torch.testing.assert_close(compiled, plain)
 
 
-def test_lam_zero_leaves_the_gradients_as_they_are():
+def test_in_evaluation_mode_the_same_contexts_are_drawn():
     problem = Problem()
-    loss = functional.objective(nn.functional.nll_loss(problem.all(), problem.labels), torch.tensor(0.0), 0.0)
-    loss.backward()
-    before = [parameter.grad.clone() for parameter in problem.model.parameters()]
-    Sampled(Multiset(problem.short), 4).backward(problem.log_q, problem.short, problem.target, lam=0.0)
-    assert all(torch.equal(a, p.grad) for a, p in zip(before, problem.model.parameters(), strict=True))
-
-
-@pytest.mark.parametrize("lam", [-1.0, math.nan])
-def test_bad_lam_is_refused(lam):
-    problem = Problem()
-    with pytest.raises(ValueError, match=f"lam must be finite and not negative, got {lam}"):
-        Sampled(Multiset(problem.short), 4).backward(problem.log_q, problem.short, problem.target, lam)
-
-
-class WithDropout(nn.Module):
-    def __init__(self, problem):
-        super().__init__()
-        self.problem, self.layer = problem, nn.Sequential(nn.Dropout(0.5), nn.Linear(3, 4, dtype=torch.float64))
-
-    def forward(self, rows, index):
-        return torch.log_softmax(self.layer(self.problem.extended[index]), -1)
-
-
-def test_a_model_with_dropout_is_refused_in_training_and_runs_in_evaluation():
-    problem = Problem()
-    model, matching = WithDropout(problem), Sampled(Multiset(problem.short), 4)
-    torch.manual_seed(0)
-    with pytest.raises(RuntimeError, match="put the model in evaluation mode"):
-        matching.backward(model.train(), problem.short, problem.target)
-    model.zero_grad()
-    matching.backward(model.eval(), problem.short, problem.target)
-    assert model.layer[1].weight.grad.abs().max() > 0
+    matching = sampled(problem, None, 3).eval()
+    draws = [matching.contexts(torch.arange(3)).index for _ in range(2)]
+    assert torch.equal(*draws)
+    matching.train()
+    draws = [matching.contexts(torch.arange(3)).index for _ in range(4)]
+    assert not all(torch.equal(draws[0], other) for other in draws[1:])
 
 
 def test_half_precision_is_summed_in_float32(generator):
     """Sixty-four contexts one at a time: a bfloat16 sum would be off by per cents."""
     log_q = torch.log_softmax(torch.randn(64, 5, generator=generator), -1).bfloat16()
-    short = torch.zeros(64, dtype=torch.int64)
-    matching = Sampled(Multiset(short), None)
-    found = matching.log_induced(lambda rows, index: log_q[index], short[:1])
-    assert found.dtype == torch.float32
-    torch.testing.assert_close(found, functional.induce(log_q[None]), rtol=1e-5, atol=1e-5)
+    short, target = torch.zeros(64, dtype=torch.int64), torch.full((64, 5), 0.2)
+    loss = Sampled(target, Multiset(short), lambda short, index: log_q[index], None)(None, short, torch.arange(64))
+    assert loss.dtype == torch.float32
+    induced = torch.softmax(log_q.float(), -1).mean(0)
+    torch.testing.assert_close(loss, -0.2 * induced.log().sum(), rtol=1e-5, atol=1e-5)
 
 
 def test_zeros_in_the_model_give_no_nan():
     logits = torch.tensor([[0.3, -math.inf, 0.1], [0.2, -math.inf, 0.9]], requires_grad=True)
     short, target = torch.zeros(2, dtype=torch.int64), torch.tensor([[0.25, 0.0, 0.75]] * 2)
-    Sampled(Multiset(short), None).backward(lambda rows, index: torch.log_softmax(logits[index], -1), short, target)
+    Sampled(target, Multiset(short), lambda short, index: logits[index], None)(None, short, torch.arange(2)).backward()
     assert torch.isfinite(logits.grad).all()
     assert logits.grad[:, 0].abs().min() > 0
+
+
+def test_a_frozen_model_is_no_error():
+    problem = Problem()
+    problem.model.requires_grad_(False)
+    extra = torch.zeros(4, dtype=torch.float64, requires_grad=True)
+    plain = problem.predict
+    problem.predict = lambda short, index: plain(short, index).detach()
+    loss = sampled(problem, None, 3)(None, problem.short) + extra.sum()
+    loss.backward()
+    assert torch.equal(extra.grad, torch.ones(4, dtype=torch.float64))

@@ -100,7 +100,8 @@ class TestTarget:
 
 
 def test_everything_exported_stands_in_the_list():
-    assert {case.name for case in CASES} == set(imm.targets.__all__) - {"Target"}
+    elsewhere = {"Ngram", "PomdpPolicy"}  # targets too, in rooms of their own
+    assert {case.name for case in CASES} == set(imm.targets.__all__) - {"Target"} | elsewhere
 
 
 class Wrong(Target):

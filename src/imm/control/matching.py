@@ -4,13 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from imm import functional
 from imm.control.memory import Visited
 from imm.control.spaces import Policy
 from imm.inducers import Contexts
-from imm.matching.base import distinct, evaluate
+from imm.inducers.base import draw_columns
+from imm.matching import Exact
 from imm.validation import check_not_negative, check_probabilities
 
 Short = Sequence[int] | Callable[[Tensor], Tensor]
@@ -83,17 +84,12 @@ class PolicyMatching:
             log_policy: from observations ``[m, *shape]`` to ``[m, actions]`` log-probabilities.
             observations: ``[n, *shape]``. Not differentiated: how the policy changes the visits is the other loss's.
         """
-        short = self.short(observations)
-        different, first, inverse = distinct(short)
-        believed, weights = self._believed(different, tuple(observations.shape[1:]))
-        contexts = Contexts(torch.arange(weights.numel()).view_as(weights), weights)
-        log_q = evaluate(lambda _, index: log_policy(believed.flatten(0, 1)[index]), first, contexts)
-        target = self.target(short)
-        if not isinstance(target, Tensor):
-            raise TypeError(f"target must give a tensor [n, actions], got {shown(target)}")
-        return functional.matching_loss(functional.induce(log_q, weights)[inverse], target)
+        believed = _Believed(lambda short: self._asked(short, tuple(observations.shape[1:])))
+        exact = Exact(self.target, believed, lambda _, index: log_policy(believed.observations[index]), check=True)
+        risk: Tensor = exact(None, self.short(observations))
+        return risk
 
-    def _believed(self, short: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
+    def _asked(self, short: Tensor, shape: tuple[int, ...]) -> tuple[Tensor, Tensor]:
         """What the belief gives, checked: observations ``[n, k, *shape]`` and weights ``[n, k]``."""
         given = self.belief(short)
         if not isinstance(given, tuple) or len(given) != 2:
@@ -111,6 +107,27 @@ class PolicyMatching:
             observations = observations.clone()
             observations[..., self.columns] = short[:, None].to(observations)
         return observations, weights
+
+
+class _Believed:
+    """What a belief gives, as an inducer: extended contexts are numbers of the observations that it gave last."""
+
+    data = None
+    own_short = False
+    observations: Tensor
+
+    def __init__(self, belief: Belief) -> None:
+        self._belief = belief
+
+    def every(self, short: Any) -> Contexts:
+        observations, weights = self._belief(short)
+        self.observations = observations.flatten(0, 1)
+        return Contexts(torch.arange(weights.numel()).view_as(weights), weights, padded=True)
+
+    def draw(self, short: Any, n_contexts: int, generator: Generator | None = None) -> Contexts:
+        every = self.every(short)
+        column = draw_columns(every.weights, n_contexts, generator)
+        return Contexts(every.index.gather(1, column), torch.full(column.shape, 1 / n_contexts))
 
 
 def _columns(short: Any) -> list[int]:

@@ -184,11 +184,12 @@ def mismatch(problem: Problem, log_pi: Tensor, states: Tensor) -> Tensor:
         states: visited, ``[runs, visits]``. Not differentiated: how the policy changes the visits is REINFORCE's.
     """
     induced = log_pi.mT.exp() @ problem.inducer.probabilities.T  # [runs, actions, width]
-    target = problem.target.T
+    target: Tensor = problem.target.T
     visits = _counted(problem.short[states], torch.ones(states.shape), len(problem.target))
     # An action that the target never takes costs nothing, however unlikely it has become: 0 · log 0 = 0.
     by_action = target * torch.where(target > 0, induced, 1.0).log()
-    return -(visits[:, None] * by_action).sum() / states.numel()
+    total: Tensor = (visits[:, None] * by_action).sum()
+    return -total / states.numel()
 
 
 def _counted(index: Tensor, weights: Tensor, n: int) -> Tensor:

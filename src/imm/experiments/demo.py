@@ -50,22 +50,27 @@ def fit_linear(
     target = torch.stack([1 - target, target], 1)
     is_short = torch.zeros(x.shape[1], dtype=torch.bool)
     is_short[list(short)] = True
-    matching = Exact(Kernel(features[:, is_short]))
     weights = torch.zeros(x.shape[1] + 1, dtype=features.dtype, requires_grad=True)
     rows = torch.arange(len(x))
 
-    def log_q(rows: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
-        logits = torch.where(is_short, features[rows], features[index]) @ weights[:-1] + weights[-1]
+    def log_q(rows: torch.Tensor) -> torch.Tensor:
+        logits = rows @ weights[:-1] + weights[-1]
         return logsigmoid(torch.stack([-logits, logits], 1))
 
+    def predict(short: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+        mixed = features[index]
+        mixed[:, is_short] = short
+        return log_q(mixed)
+
+    matching = Exact(target, Kernel(features[:, is_short], alpha=1.0), predict)
     optimizer = torch.optim.LBFGS([weights], max_iter=100, line_search_fn="strong_wolfe")
 
     def loss() -> torch.Tensor:
         optimizer.zero_grad()
-        here = log_q(rows, rows)
+        here = log_q(features)
         total = nll_loss(here, labels) + 0.5 * l2 / len(x) * weights[:-1].square().sum()
         if method == "imm" and lam:
-            total = functional.objective(total, matching(log_q, features[:, is_short], target), lam)
+            total = functional.objective(total, matching(here, features[:, is_short], rows), lam)
         if method == "reverse-kd" and lam:
             total = functional.objective(total, baselines.reverse_kd(here, target), lam)
         total.backward()

@@ -16,7 +16,8 @@ from imm.huggingface.positions import Places, Rows, as_keys, choose, find_places
 from imm.huggingface.streaming import Codes, streaming_loss
 from imm.inducers import Contexts
 from imm.language.evaluation import evaluating
-from imm.language.methods.induced_table import table
+from imm.language.methods.induced_table import table_size
+from imm.matching.induced_table import InducedTable
 from imm.targets import Target
 
 ROWS_AT_ONCE = 32
@@ -128,12 +129,12 @@ class Matcher(nn.Module):
         there = batch.rows.ids.numel() * of_token + len(batch.places) * of_scores
         return max(1, min(ROWS_AT_ONCE, int(there / of_context)))
 
-    def _log_q(self, model: Any) -> Any:
-        def log_q(_: Tensor, chosen: Tensor) -> Tensor:
+    def _predict(self, model: Any) -> Any:
+        def predict(_: Any, chosen: Tensor) -> Tensor:
             with evaluating(model):
                 return log_q_at(model, self.reading, self.index, chosen)
 
-        return log_q
+        return predict
 
 
 class StreamingMatcher(Matcher):
@@ -143,7 +144,8 @@ class StreamingMatcher(Matcher):
         super().__init__(model, args, target, *rest)
         self.codes = Codes(self.index)
         size = args.table_mb or table_mb(model)
-        self.table = table(len(target.classes), size, args.memory, args.lifetime, len(self.codes))
+        n_held, dtype = table_size(len(target.classes), size, min(args.memory, args.lifetime), len(self.codes))
+        self.table = InducedTable(len(self.codes), args.memory, args.lifetime, n_held, dtype)
         self.contexts = self.codes.fingerprint()
 
     def forward(self, model: Any, batch: Batch) -> Tensor:
@@ -203,7 +205,7 @@ class ExactMatcher(Matcher):
         if len(places) == 0:
             return places.weight.new_zeros(())
         at_once = self._contexts_at_once(batch)
-        return exact_loss(self._log_q(model), self.index.multiset, places.short, places.weight, self.target, at_once)
+        return exact_loss(self._predict(model), self.index.multiset, places.short, places.weight, self.target, at_once)
 
 
 class SampledMatcher(Matcher):
@@ -218,7 +220,9 @@ class SampledMatcher(Matcher):
         if len(places) == 0:
             return places.weight.new_zeros(())
         at_once = self._contexts_at_once(batch)
-        return sampled_backward(self._log_q(model), contexts, places.short, places.weight, self.target, scale, at_once)
+        return sampled_backward(
+            self._predict(model), contexts, places.short, places.weight, self.target, scale, at_once
+        )
 
     def _contexts(self, short: Tensor) -> Contexts:
         """Drawn for the whole batch of all processes; one's own of them, on the CPU."""

@@ -9,26 +9,29 @@ from torch.utils.checkpoint import checkpoint
 from imm import functional
 from imm.huggingface.positions import as_keys
 from imm.inducers import Contexts, Multiset
-from imm.matching import Forward, Sampled
+from imm.matching import Predict, Sampled
 from imm.matching.base import distinct
 from imm.targets import Target
 
 
-class _Fixed:
-    """Contexts that were drawn before, as an inducer."""
+class _Drawn:
+    """Contexts that were drawn before, for short contexts that are numbers of places."""
+
+    data = None
+    own_short = False
 
     def __init__(self, contexts: Contexts) -> None:
         self._contexts = contexts
 
-    def every(self, short: Any) -> Contexts:  # noqa: ARG002
-        return self._contexts
+    def every(self, short: Tensor) -> Contexts:
+        return Contexts(self._contexts.index[short], self._contexts.weights[short])
 
     def draw(self, *_: Any) -> Contexts:
         raise NotImplementedError
 
 
 def sampled_backward(
-    log_q: Forward,
+    predict: Predict,
     contexts: Contexts,
     short: Tensor,
     weight: Tensor,
@@ -39,33 +42,38 @@ def sampled_backward(
     """Adds the gradient of ``scale · Σ_t w_t IMM_t`` with drawn contexts to the ``.grad``   (Eq. IMM-component).
 
     The sum over places is taken apart, so that k contexts of few places are held at a time, and differentiated in one
-    pass. Only where k is above ``rows_at_once`` are contexts replayed one by one (Eq. sequentializing-derivation).
+    pass. Only where k is above ``rows_at_once`` are contexts run again on the way back.
 
     Args:
-        log_q: the model, in evaluation mode, at numbers of extended contexts; see :data:`imm.matching.Forward`.
-        contexts: ``[n, k]``.
+        predict: the model, in evaluation mode, at numbers of extended contexts; see :data:`imm.matching.Predict`.
+        contexts: ``[n, k]``, those of each place.
         short: ``[n, m]``.
         weight: ``[n]``.
         target: the restricted model.
         scale: a factor of the gradient.
-        rows_at_once: how many rows of ``log_q`` are held.
+        rows_at_once: how many rows of probabilities are held.
 
     Returns:
         ``Σ_t w_t IMM_t``, for the log.
     """
     k = contexts.index.shape[1]
+
+    def of_place(place: Tensor) -> Tensor:
+        found: Tensor = target(as_keys(short[place]))
+        return found
+
+    matching = Sampled(of_place, _Drawn(contexts), predict, None, min(k, rows_at_once))
     total = weight.new_zeros(())
-    for places in torch.arange(len(short)).split(max(1, rows_at_once // k)):
-        some = Contexts(contexts.index[places], contexts.weights[places])
-        matching = Sampled(_Fixed(some), None, min(k, rows_at_once))
+    for places in torch.arange(len(short), device=weight.device).split(max(1, rows_at_once // k)):
         w = weight[places]
-        rows = target(as_keys(short[places])).to(weight.device)
-        total += matching.backward(log_q, short[places], rows, scale * float(w.sum()), w) * w.sum()
+        loss = matching(None, places, sample_weight=w) * w.sum()
+        (scale * loss).backward()
+        total += loss.detach()
     return total
 
 
 def exact_loss(
-    log_q: Forward, multiset: Multiset, short: Tensor, weight: Tensor, target: Target, rows_at_once: int = 32
+    predict: Predict, multiset: Multiset, short: Tensor, weight: Tensor, target: Target, rows_at_once: int = 32
 ) -> Tensor:
     """``Σ_t w_t IMM_t`` with every extended context   (Eq. IMM-exact), by plain differentiation.
 
@@ -73,26 +81,26 @@ def exact_loss(
     kept.
 
     Args:
-        log_q: the model at numbers of extended contexts. It is called on the way back too: it must see to evaluation
+        predict: the model at numbers of extended contexts. It is called on the way back too: it must see to evaluation
             mode itself.
         multiset: what gives the contexts.
         short: ``[n, m]``.
         weight: ``[n]``.
         target: the restricted model.
-        rows_at_once: how many rows of ``log_q`` are held.
+        rows_at_once: how many rows of probabilities are held.
     """
-    different, _, group = distinct(short)
+    different, group = distinct(short)
     weights = weight.new_zeros(len(different)).index_add_(0, group, weight)
     total = weight.new_zeros(())
     for i in range(len(different)):
         one = as_keys(different[i : i + 1])
         pieces = multiset.every(one).index[0].split(rows_at_once)
-        log_means = [checkpoint(_log_mean, log_q, piece, use_reentrant=False) for piece in pieces]
+        log_means = [checkpoint(_log_mean, predict, piece, use_reentrant=False) for piece in pieces]
         sizes = torch.tensor([[float(len(piece)) for piece in pieces]], device=weight.device)
         log_induced = functional.induce(torch.cat(log_means)[None], sizes)
         total = total + weights[i] * functional.matching_loss(log_induced, target(one).to(weight.device))
     return total
 
 
-def _log_mean(log_q: Forward, index: Tensor) -> Tensor:
-    return functional.induce(log_q(torch.zeros_like(index), index)[None])
+def _log_mean(predict: Predict, index: Tensor) -> Tensor:
+    return functional.induce(predict(None, index)[None])

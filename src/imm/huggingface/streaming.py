@@ -9,12 +9,14 @@ from imm import functional
 from imm.huggingface.context_index import Index, log_softmax
 from imm.huggingface.distributed import Together
 from imm.huggingface.positions import as_keys
-from imm.matching import Streaming
+from imm.matching.base import Batch, Groups, matching_risk
+from imm.matching.induced_table import InducedTable
+from imm.matching.streaming import corrected_gradient
 from imm.targets import Target
 
 
 class Codes:
-    """Numbers of short contexts, the most frequent of the training data first: what a :class:`Streaming` table needs.
+    """Numbers of short contexts, the most frequent of the training data first: what an :class:`InducedTable` needs.
 
     Args:
         index: the training data.
@@ -56,7 +58,7 @@ class Codes:
 
 
 def streaming_loss(
-    streaming: Streaming,
+    table: InducedTable,
     scores: Tensor,
     codes: Tensor,
     weight: Tensor,
@@ -65,14 +67,14 @@ def streaming_loss(
     rows_at_once: int = 32,
     together: Together | None = None,
 ) -> Tensor:
-    """``Σ_t w_t IMM_t`` with the running ``Q̂`` of the short contexts, which is updated   (Eq. serialized-IMM-gradient).
+    """Returns ``Σ_t w_t IMM_t`` with the running ``Q̂`` of the short contexts   (Eq. serialized-IMM-gradient).
 
-    What :meth:`Streaming.forward` computes from log-probabilities, but never more than about ``rows_at_once`` rows of
-    them are held; and over all processes, so that each has the ``Q̂`` of the whole batch. Beside the scores, one tensor
-    of their size is kept for the way back: the gradient.
+    What :class:`imm.matching.Streaming` computes, but never more than about ``rows_at_once`` rows of probabilities are
+    held; and over all processes, so that each has the ``Q̂`` of the whole batch. Beside the scores, one tensor of their
+    size is kept for the way back: the gradient.
 
     Args:
-        streaming: the table; its codes are those of ``of_code``.
+        table: what is updated; its codes are those of ``of_code``.
         scores: a head's output, ``[n, words]``; differentiated.
         codes: the short context of each row, ``[n]``; -1 for rows that are not matched.
         weight: ``[n]``.
@@ -87,30 +89,41 @@ def streaming_loss(
     together = together or Together()
     matched = (codes >= 0).nonzero()[:, 0]
     every = together.whole(codes[matched])
-    # What with_direction takes a mean of, with the sign turned: written once, as it is the largest thing here.
-    direction = torch.empty_like(scores)
-    direction[codes < 0] = 0
+    gradient = torch.empty_like(scores)
+    gradient[codes < 0] = 0
     value = torch.zeros((), device=scores.device, dtype=torch.promote_types(scores.dtype, torch.float32))
     if len(every) == 0:
         return value
     groups, size = torch.unique(every, return_counts=True)
     part_of_group = (size.cumsum(0) - size) // rows_at_once
-
-    def rows(different: Tensor) -> Tensor:
-        return target(as_keys(of_code.short(different))).to(scores.device)
-
     part_of_row = part_of_group[torch.searchsorted(groups, codes[matched])]
-    steps = streaming.steps.clone()
+    steps = table.steps.clone()
     for part in part_of_group.unique():
         mine = matched[part_of_row == part]
-        some = scores.detach()[mine].requires_grad_()
-        weights = together.whole(weight[mine])
-        with torch.enable_grad():
-            log_q = together.whole(log_softmax(some))
-            risk = streaming(log_q, together.whole(codes[mine]), rows, weights) * weights.sum()
-        streaming.steps.copy_(steps)  # the parts are one batch: none is older than another
-        value += risk.detach() / together.size
-        direction[mine] = torch.autograd.grad(-len(scores) * risk, some)[0].to(direction.dtype)
-    streaming.steps.copy_(steps + 1)
+        risk, gradient[mine] = _part(table, scores.detach()[mine], codes[mine], weight[mine], target, of_code, together)
+        table.steps.copy_(steps)  # the parts are one batch: none is older than another
+        value += risk / together.size
+    table.steps.copy_(steps + 1)
     # A process without rows takes part in the others' means; it has nothing to differentiate.
-    return functional.with_direction(value, scores, direction) if len(scores) else value
+    return functional.with_gradient(value, scores, gradient) if len(scores) else value
+
+
+def _part(
+    table: InducedTable,
+    scores: Tensor,
+    codes: Tensor,
+    weight: Tensor,
+    target: Target,
+    of_code: Codes,
+    together: Together,
+) -> tuple[Tensor, Tensor]:
+    """Returns the risk of some short contexts, summed over all processes, and the gradient in one's own scores."""
+    q = log_softmax(scores).exp_()
+    whole = together.whole(codes)
+    count = together.whole(weight).to(q.dtype)
+    groups = Groups.of(Batch(None, whole, None, count, count / count.sum()))
+    induced = table.update(together.whole(q), groups, groups.short).clamp_(min=torch.finfo(q.dtype).tiny)
+    rows = target(as_keys(of_code.short(groups.short))).to(q)
+    risk = matching_risk(induced.log(), rows, groups.size)
+    own = torch.searchsorted(groups.short, codes)
+    return risk, corrected_gradient(q, rows.div_(induced), own, weight.to(q.dtype)).to(scores.dtype)

@@ -2,13 +2,13 @@
 
 import torch
 from numpy.typing import ArrayLike
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
-from imm.inducers.base import Contexts, as_tensor
+from imm.inducers.base import Contexts, as_tensor, draw_columns
 from imm.validation import check_count, check_probabilities
 
 
-class Belief:
+class Belief(nn.Module):
     """π(extended | short) as a table, such as the belief of an agent about what it does not see.
 
     Args:
@@ -22,12 +22,17 @@ class Belief:
         tensor([[0, 1]])
     """
 
+    probabilities: Tensor
+    data = None
+    own_short = False
+
     def __init__(self, probabilities: Tensor | ArrayLike) -> None:
+        super().__init__()
         probabilities = as_tensor(probabilities, "probabilities")
         if probabilities.ndim != 2:
             raise ValueError(f"probabilities must be [n_short, n_extended], got shape {tuple(probabilities.shape)}")
         check_probabilities(probabilities, "probabilities")
-        self.probabilities = probabilities
+        self.register_buffer("probabilities", probabilities, persistent=False)
 
     def _rows(self, short: Tensor | ArrayLike) -> Tensor:
         n_short, short = len(self.probabilities), as_tensor(short, "short")
@@ -44,11 +49,12 @@ class Belief:
     def every(self, short: Tensor | ArrayLike) -> Contexts:
         """Every extended context, with the belief as weights."""
         weights = self._rows(short)
-        return Contexts(torch.arange(weights.shape[1], device=weights.device).expand(weights.shape), weights)
+        index = torch.arange(weights.shape[1], device=weights.device).expand(weights.shape)
+        return Contexts(index, weights, padded=True)  # what has no probability need not be asked
 
     def draw(self, short: Tensor | ArrayLike, n_contexts: int, generator: Generator | None = None) -> Contexts:
         """``n_contexts`` draws from the belief."""
         k = check_count(n_contexts, "n_contexts")
         rows = self._rows(short)
-        index = torch.multinomial(rows, k, replacement=True, generator=generator)
+        index = draw_columns(rows, k, generator)
         return Contexts(index, rows.new_full(index.shape, 1 / k))

@@ -1,5 +1,7 @@
 """Soft nearest neighbours, for continuous and mixed short contexts."""
 
+import math
+import warnings
 from collections.abc import Sequence
 from typing import Literal
 
@@ -7,13 +9,13 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 from scipy.spatial import cKDTree
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
-from imm.inducers.base import Contexts, as_tensor
+from imm.inducers.base import Contexts, as_tensor, draw_columns
 from imm.validation import check_count, check_not_negative, check_weights
 
 
-class Kernel:
+class Kernel(nn.Module):
     """Weights every row of the data by how near its short context is   (Eq. induced-Q-logreg).
 
     ``laplace``:  ``w = exp(-Σ_j α_j d_j)``      ``gaussian``:  ``w = exp(-½ Σ_j (α_j d_j)²)``
@@ -24,7 +26,9 @@ class Kernel:
     Args:
         short: ``[N]`` or ``[N, d]``, the short features of the data; categories as numbers. Integers are compared
             in float64. The contexts are on its device.
-        alpha: one number for all short features, or one for each.
+        alpha: one number for all short features, or one for each, in the units of the data. With ``"auto"`` each
+            feature is divided by its standard deviation, and the width is such that the median context has
+            ``N^(4 / (d + 4))`` effective neighbours, which balances a kernel mean's bias and variance.
         kind: ``"laplace"`` (the paper's) or ``"gaussian"``.
         categorical: which of the ``d`` features are categories.
         sample_weight: ``[N]``; a weight of 2 counts as the row twice.
@@ -33,45 +37,99 @@ class Kernel:
         slack: how much farther than the nearest the rows found may be, as a fraction: with 1, up to twice as far. In
             five dimensions 1 halves the time and loses less than a hundredth of the weight.
 
+    A context with fewer than two effective neighbours has no mean to speak of: matching it is reverse KD. A matching
+    warns where that is the median.
+
     Example:
-        >>> kernel = Kernel(torch.tensor([0.0, 1.0, 5.0]), alpha=1.0)
+        >>> kernel = Kernel(torch.tensor([0.0, 1.0, 5.0]), alpha=0.5)
         >>> kernel.every(torch.tensor([0.0])).weights
-        tensor([[0.7275, 0.2676, 0.0049]])
+        tensor([[0.5922, 0.3592, 0.0486]])
     """
+
+    short: Tensor
+    alpha: Tensor
+    categorical: Tensor
+    sample_weight: Tensor | None
+    own_short = False
 
     def __init__(
         self,
         short: Tensor | ArrayLike,
-        alpha: float | Sequence[float] = 1.0,
+        alpha: float | Sequence[float] | Literal["auto"] = "auto",
         kind: Literal["laplace", "gaussian"] = "laplace",
         categorical: Sequence[int] = (),
         sample_weight: Tensor | ArrayLike | None = None,
         n_neighbors: int | None = None,
         slack: float = 0.0,
     ) -> None:
+        super().__init__()
         if kind not in ("laplace", "gaussian"):
             raise ValueError(f"kind must be 'laplace' or 'gaussian', got {kind!r}")
         self.kind = kind
-        self.short = _columns(short)
+        self.register_buffer("short", _columns(short), persistent=False)
+        self.data = as_tensor(short, "short")
         n, d = self.short.shape
         if sample_weight is not None:
             sample_weight = as_tensor(sample_weight, "sample_weight").to(self.short.device)
             check_weights(sample_weight, "sample_weight")
             if sample_weight.shape != (n,):
                 raise ValueError(f"sample_weight must be [{n}], got shape {tuple(sample_weight.shape)}")
-        self.sample_weight = sample_weight
-        self.alpha = torch.as_tensor(alpha, dtype=self.short.dtype, device=self.short.device)
-        if self.alpha.shape not in ((), (1,), (d,)):
-            raise ValueError(f"alpha must be one number or {d}, got {alpha}")
-        self.alpha = self.alpha.expand(d)
-        if bool((self.alpha < 0).any()) or bool(self.alpha.isnan().any()):
-            raise ValueError(f"alpha must not be negative, got {alpha}")
+        self.register_buffer("sample_weight", sample_weight, persistent=False)
         if any(not 0 <= j < d for j in categorical):
             raise ValueError(f"categorical must name short features 0 to {d - 1}, got {list(categorical)}")
-        self.categorical = torch.zeros(d, dtype=torch.bool, device=self.short.device)
+        self.register_buffer(
+            "categorical", torch.zeros(d, dtype=torch.bool, device=self.short.device), persistent=False
+        )
         self.categorical[list(categorical)] = True
+        if isinstance(alpha, str):
+            if alpha != "auto":
+                raise ValueError(f"alpha must be a number, {d} numbers or 'auto', got {alpha!r}")
+            rates = self._width()
+        else:
+            rates = torch.as_tensor(alpha, dtype=self.short.dtype, device=self.short.device)
+            if rates.shape not in ((), (1,), (d,)):
+                raise ValueError(f"alpha must be one number or {d}, got {alpha}")
+            if bool((rates < 0).any()) or bool(rates.isnan().any()):
+                raise ValueError(f"alpha must not be negative, got {alpha}")
+        self.register_buffer("alpha", rates.expand(d).clone(), persistent=False)
         self.slack = check_not_negative(slack, "slack")
         self._neighbors = None if n_neighbors is None else _Neighbors(self, check_count(n_neighbors, "n_neighbors"))
+
+    def _width(self) -> Tensor:
+        """Chooses α: the same for all features once each is divided by its standard deviation."""
+        n, d = self.short.shape
+        spread = self.short.std(0, correction=0)
+        unit = torch.where(self.categorical | (spread == 0), 1.0, 1 / spread)
+        data = slice(None, None, -(-n // MOST))  # of part of the rows a context has as large a part of its neighbours
+        wanted = float(n) ** (4 / (d + 4)) * len(self.short[data]) / n
+        low, high = 1e-3, 1e3
+        for _ in range(20):
+            middle = math.sqrt(low * high)
+            self.register_buffer("alpha", middle * unit, persistent=False)
+            low, high = (middle, high) if self._median_neighbors(data) > wanted else (low, middle)
+        return high * unit
+
+    def _median_neighbors(self, data: slice) -> float:
+        log_w = self._log_kernel(self.short[:: -(-len(self.short) // SOME)][:, None], self.short[data])
+        if self.sample_weight is not None:
+            log_w = log_w + self.sample_weight[data].to(log_w.dtype).log()
+        return (1 / torch.softmax(log_w, -1).square().sum(-1)).median().item()
+
+    @property
+    def effective_neighbors(self) -> Tensor:
+        """How many rows a context's mean is over, for each row of the data: ``1 / Σ w²``, ``[N]``."""
+        found = [1 / self.every(part).weights.square().sum(-1) for part in self.short.split(SOME)]
+        return torch.cat(found)
+
+    def warn_of_few(self) -> None:
+        """Warns if the median context has fewer than two effective neighbours; matchings call it."""
+        found = 1 / self.every(self.short[:: -(-len(self.short) // SOME)]).weights.square().sum(-1)
+        if (median := found.median().item()) < 2:
+            warnings.warn(
+                f"the median context of this kernel has {median:.2g} effective neighbours; with fewer than two,"
+                ' matching is reverse KD: take a smaller alpha, or alpha="auto"',
+                stacklevel=4,
+            )
 
     def _log_kernel(self, short: Tensor, other: Tensor) -> Tensor:
         """``log w`` between rows of two tensors that broadcast, ``[..., d]`` each.
@@ -108,9 +166,12 @@ class Kernel:
         """``n_contexts`` rows for each short context, drawn with kernel weights."""
         k = check_count(n_contexts, "n_contexts")
         every = self.every(short)
-        column = torch.multinomial(every.weights, k, replacement=True, generator=generator)
+        column = draw_columns(every.weights, k, generator)
         return Contexts(every.index.gather(1, column), every.weights.new_full(column.shape, 1 / k))
 
+
+SOME, MOST = 512, 4096
+"""Contexts and rows that stand for all where a width is chosen."""
 
 FEW = 1000
 """Short contexts up to which neighbours are not looked up in parallel: to start threads would take longer."""

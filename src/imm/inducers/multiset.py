@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
-from torch import Generator, Tensor
+from torch import Generator, Tensor, nn
 
 from imm.inducers.base import Contexts
 from imm.validation import check_count
@@ -15,14 +15,12 @@ from imm.validation import check_count
 Short = Tensor | NDArray[Any] | Sequence[Hashable]
 
 
-class Multiset:
+class Multiset(nn.Module):
     """For each short context, the rows of the data in which it occurs   (Eq. imm-from-dictionary).
 
     Args:
         short: the short context of each of ``N`` data rows: integers ``[N]``, integers ``[N, m]`` (the last
             ``m`` tokens, say), or a sequence of ``N`` hashable things.
-
-    Contexts are on the CPU, wherever ``short`` is.
 
     The index is two integer arrays (CSR): ``rows``, the ``N`` row numbers sorted by short context, and
     ``offsets``, where each short context's rows begin. Building it takes one counting sort, linear in ``N``
@@ -36,7 +34,12 @@ class Multiset:
         tensor([[0, 2]])
     """
 
+    rows: Tensor
+    offsets: Tensor
+    own_short = True
+
     def __init__(self, short: Short) -> None:
+        super().__init__()
         _refuse_frame(short)
         if len(short) == 0:
             raise ValueError("short is empty: a multiset needs at least one row")
@@ -47,8 +50,11 @@ class Multiset:
         # Row t of this matrix has its one entry in column code_t: its transpose lists the rows of each code.
         one_each = np.ones(n, dtype=np.bool_), codes.astype(small, copy=False), np.arange(n + 1, dtype=small)
         by_code = sparse.csr_array(one_each, shape=(n, len(self._vocabulary))).tocsc()
-        self.rows: Tensor = torch.from_numpy(by_code.indices)
-        self.offsets: Tensor = torch.from_numpy(by_code.indptr)
+        self.data = short
+        self.register_buffer("rows", torch.from_numpy(by_code.indices), persistent=False)
+        self.register_buffer("offsets", torch.from_numpy(by_code.indptr), persistent=False)
+        if isinstance(short, Tensor):
+            self.to(short.device)
 
     def __len__(self) -> int:
         """How many codes there are; see :meth:`encode`."""
@@ -59,7 +65,8 @@ class Multiset:
         _refuse_frame(short)
         if len(short) == 0:
             raise ValueError("short is an empty batch")
-        return torch.from_numpy(self._vocabulary.encode(short).astype(np.int64, copy=False))
+        codes = torch.from_numpy(self._vocabulary.encode(short).astype(np.int64, copy=False))
+        return codes.to(self.offsets.device)
 
     def _groups(self, short: Short) -> tuple[Tensor, Tensor]:
         """Where each short context's rows begin, and how many they are, ``[n]`` each."""
@@ -78,20 +85,20 @@ class Multiset:
     def every(self, short: Short) -> Contexts:
         """All rows of each short context, equally weighted, padded to the longest of the batch."""
         begin, size = self._groups(short)
-        column = torch.arange(int(size.max()))
+        column = torch.arange(int(size.max()), device=size.device)
         real = column < size[:, None]
         index = self.rows[(begin[:, None] + column).where(real, 0)].long().where(real, 0)
-        return Contexts(index, real / size[:, None])
+        return Contexts(index, real / size[:, None], padded=True)
 
     def draw(self, short: Short, n_contexts: int, generator: Generator | None = None) -> Contexts:
         """``n_contexts`` rows of each short context, uniform from its multiset   (Eq. k-approx-induced-q)."""
         k = check_count(n_contexts, "n_contexts")
         begin, size = self._groups(short)
         # float64: float32 could not reach every row of a group with more than 2^24.
-        u = torch.rand(len(size), k, dtype=torch.float64, generator=generator)
+        u = torch.rand(len(size), k, dtype=torch.float64, generator=generator).to(size.device)
         offset = (u * size[:, None]).long().minimum(size[:, None] - 1)
         index = self.rows[begin[:, None] + offset].long()
-        return Contexts(index, torch.full(index.shape, 1 / k))
+        return Contexts(index, torch.full(index.shape, 1 / k, device=index.device))
 
 
 class _Dense:
@@ -156,6 +163,8 @@ class _Hashed:
 
 
 def _vocabulary(short: Short) -> _Dense | _Sorted | _Hashed:
+    if isinstance(short, np.ndarray) and short.dtype.kind in "OUS":
+        short = short.tolist()
     if not isinstance(short, Tensor | np.ndarray):
         return _Hashed(short)
     values = _integers(short)

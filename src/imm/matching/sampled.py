@@ -1,131 +1,175 @@
-"""k drawn extended contexts, one at a time."""
+"""k drawn extended contexts, in memory that does not grow with k."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Generator, Tensor
+from torch.utils.checkpoint import checkpoint
 
-from imm import functional
 from imm.inducers import Contexts, Inducer
-from imm.matching.base import Forward, evaluate
-from imm.validation import check_count, check_not_negative, check_probabilities
+from imm.matching.base import (
+    Batch,
+    GivenTarget,
+    Groups,
+    Matching,
+    Pairs,
+    Predict,
+    matching_risk,
+    pairs_of,
+    predicted,
+    with_neighbors,
+)
+from imm.validation import check_count
 
 
-class Sampled:
-    """The IMM risk with k draws for each short context, its gradient taken one context at a time.
+class Sampled(Matching):
+    """The IMM risk with k draws for each different short context of the batch   (Eq. IMM-component).
 
-    ``IMM_t ≈ -Σ_y P̂(y|short_t) log (1/k) Σ_i Q(y|short_t, extended_i)``   (Eq. IMM-component)
+    ``IMM_t ≈ -Σ_y P̂(y|short_t) log (1/k) Σ_i Q(y|short_t, extended_i)``
 
-    The log of a sum does not split into k losses, but its gradient does, once the crosstalk is known
-    (Eq. sequentializing-derivation). So :meth:`backward` first runs the model on all contexts without
-    differentiation, keeping only the running sum, then replays each with its crosstalk as a constant. Peak
-    memory does not grow with k; the price is a second forward pass.
-
-    The replays are explicit calls, so whatever wraps the model (DistributedDataParallel, an accelerator)
-    sees each of them. The model must give the same output for the same input in both passes: run it in
-    evaluation mode, as the paper does.
+    The log of a sum does not split into k losses, but its gradient does: that of one context is its own, weighted by
+    target times crosstalk (Eq. sequentializing-derivation), and what crosstalk needs of the others is the finished sum.
+    So on the way forward each context is run, added to the sum and forgotten; on the way back, when the sum is
+    complete, it is run again. Memory does not grow with k, and the price is a second forward pass. Both passes draw the
+    same dropout masks.
 
     Args:
+        target: the restricted model P̂.
         inducer: what gives the extended contexts.
-        n_contexts: k; with None every extended context is used, and the result is that of
-            :class:`~imm.matching.Exact`. Give a number under DistributedDataParallel: the processes must replay
-            equally often.
-        chunk: how many contexts are run at once.
+        predict: the full model, see :data:`~imm.matching.Predict`. The paper runs it in evaluation mode. Under
+            DistributedDataParallel let it call the bare module. The batch's ``logits`` are not used.
+        n_contexts: k, the draws for each different short context; with None every extended context is used, which has
+            the value and the gradient of :class:`~imm.matching.Exact`.
+        contexts_at_once: how many contexts are run at once; where that is all of them, they are run only once.
         generator: makes the draws reproducible.
+        check: whether values are checked at each call, and not at the first only.
+
+    Example:
+        >>> from imm.inducers import Multiset
+        >>> short = torch.tensor([0, 0, 1])
+        >>> logits = torch.zeros(3, 2, requires_grad=True)
+        >>> target = torch.tensor([[0.5, 0.5], [0.5, 0.5], [0.9, 0.1]])
+        >>> matching = Sampled(target, Multiset(short), lambda short, index: logits[index], n_contexts=4)
+        >>> matching(logits, short, torch.arange(3)).backward()
+        >>> logits.grad[2]  # (q - p) / 3
+        tensor([-0.1333,  0.1333])
     """
 
+    predict: Predict
+
     def __init__(
-        self, inducer: Inducer, n_contexts: int | None, chunk: int = 1, generator: Generator | None = None
+        self,
+        target: GivenTarget,
+        inducer: Inducer,
+        predict: Predict,
+        n_contexts: int | None = 10,
+        contexts_at_once: int = 1,
+        generator: Generator | None = None,
+        check: bool = False,
     ) -> None:
-        self.inducer = inducer
+        super().__init__(target, check)
+        self.inducer = with_neighbors(inducer)
+        object.__setattr__(self, "predict", predict)  # or a model's parameters would become the matching's too
         self.n_contexts = None if n_contexts is None else check_count(n_contexts, "n_contexts")
-        self.chunk = check_count(chunk, "chunk")
+        self.contexts_at_once = check_count(contexts_at_once, "contexts_at_once")
         self.generator = generator
 
     def contexts(self, short: Any) -> Contexts:
-        """The contexts of one step: k draws, or all."""
+        """Returns the contexts of one call: k draws, in evaluation mode the same ones each time; or all."""
         if self.n_contexts is None:
             return self.inducer.every(short)
-        return self.inducer.draw(short, self.n_contexts, self.generator)
+        generator = self.generator if self.training else Generator().manual_seed(0)
+        return self.inducer.draw(short, self.n_contexts, generator)
 
-    def log_induced(self, log_q: Forward, short: Any) -> Tensor:
-        """``log Q̂(· | short)`` from fresh draws, ``[n, classes]``, not differentiated."""
-        return self._induce(log_q, self.contexts(short))[0]
+    def risk(self, batch: Batch) -> Tensor:
+        """See :class:`Matching`."""
+        groups = Groups.of(batch)
+        pieces = list(self._pieces(self.contexts(groups.short)))
+        n_groups = len(groups.weight)
+        if len(pieces) == 1:  # nothing to take apart: one differentiable pass is cheaper
+            (pairs,) = pieces
+            log_q = predicted(self.predict, groups.short, pairs)
+            log_induced = pairs.log_sum(log_q, n_groups)
+            return matching_risk(log_induced, self.targets(batch, groups, log_induced), groups.weight)
+        log_sum = _LogSum(n_groups)
+        token = groups.weight.new_zeros((), requires_grad=torch.is_grad_enabled())
 
-    def backward(
-        self,
-        log_q: Forward,
-        short: Any,
-        target: Tensor,
-        lam: float = 1.0,
-        sample_weight: Tensor | None = None,
-    ) -> Tensor:
-        """Adds the gradient of ``λ · IMM`` to the parameters' ``.grad``, as ``loss.backward()`` would.
+        def add(pairs: Pairs) -> Tensor:
+            log_q = predicted(self.predict, groups.short, pairs)
+            return cast(Tensor, _Add.apply(log_q, token, pairs, log_sum))  # type: ignore[no-untyped-call]
 
-        Args:
-            log_q: the full model, see :data:`~imm.matching.Forward`.
-            short: ``n`` short contexts.
-            target: the restricted model there, ``[n, classes]``.
-            lam: the factor λ of the gradient; with a loss scaler, λ times its scale.
-            sample_weight: ``[n]``; equal if None.
+        tokens = [checkpoint(add, pairs, use_reentrant=False) for pairs in pieces]
+        log_sum.target = self.targets(batch, groups, log_sum.total)
+        log_sum.weight = groups.weight
+        return cast(Tensor, _Close.apply(log_sum, *tokens))  # type: ignore[no-untyped-call]
 
-        Returns:
-            The IMM risk (without λ), for the log.
-        """
-        check_not_negative(lam, "lam")
-        check_probabilities(target, "target")
-        contexts = self.contexts(short)
-        if contexts.index.shape[1] <= self.chunk:  # nothing to sequentialise: one differentiable pass is cheaper
-            log_induced = functional.induce(evaluate(log_q, _rows(contexts), contexts), contexts.weights)
-            risk = functional.matching_loss(log_induced, target, sample_weight)
-            (lam * risk).backward()
-            return risk.detach()
-
-        log_induced, fingerprints = self._induce(log_q, contexts)
-        risk = functional.matching_loss(log_induced, target, sample_weight)
-        share = -lam * functional.shares(log_induced, sample_weight)[:, None]
-        for piece, fingerprint in zip(self._pieces(contexts), fingerprints, strict=True):
-            factor = share * piece.weights.to(share)
-            _replay(evaluate(log_q, _rows(piece), piece), fingerprint, log_induced, target, factor)
-        return risk
-
-    def _pieces(self, contexts: Contexts) -> Iterator[Contexts]:
-        for begin in range(0, contexts.index.shape[1], self.chunk):
-            piece = slice(begin, begin + self.chunk)
-            if bool(contexts.weights[:, piece].any()):
-                yield Contexts(contexts.index[:, piece], contexts.weights[:, piece])
-
-    @torch.no_grad()
-    def _induce(self, log_q: Forward, contexts: Contexts) -> tuple[Tensor, list[Tensor]]:
-        """The induced model, holding one piece at a time; and of each piece what tells a changed replay."""
-        log_sum: Tensor | None = None
-        fingerprints = []
-        for piece in self._pieces(contexts):
-            log_piece = evaluate(log_q, _rows(piece), piece)
-            fingerprints.append(log_piece[..., 0].clone())
-            log_piece = log_piece.to(torch.promote_types(log_piece.dtype, torch.float32))
-            # The pieces' weights sum to one only together, and a piece may have none at all in some rows.
-            log_part = torch.logsumexp(log_piece + piece.weights.to(log_piece).log()[..., None], 1)
-            log_sum = log_part if log_sum is None else torch.logaddexp(log_sum, log_part)
-        assert log_sum is not None
-        return log_sum, fingerprints
+    def _pieces(self, contexts: Contexts) -> Iterator[Pairs]:
+        width = contexts.index.shape[1]
+        for begin in range(0, width, self.contexts_at_once):
+            yield pairs_of(contexts, slice(begin, min(begin + self.contexts_at_once, width)))
 
 
-def _rows(contexts: Contexts) -> Tensor:
-    return torch.arange(len(contexts.index), device=contexts.index.device)
+class _LogSum:
+    """The induced model while contexts are added to it; later what the way back needs of it.
+
+    Attributes:
+        total: ``log Q̂``, ``[groups, classes]``, once all contexts were added.
+        complete: whether they were.
+        target: ``[groups, classes]``.
+        weight: ``[groups]``.
+    """
+
+    total: Tensor
+    target: Tensor
+    weight: Tensor
+
+    def __init__(self, n_groups: int) -> None:
+        self._n_groups = n_groups
+        self._begun = self.complete = False
+
+    def add(self, log_q: Tensor, pairs: Pairs) -> None:
+        if self.complete:  # this is the way back
+            return
+        part = pairs.log_sum(log_q.detach(), self._n_groups)
+        self.total = torch.logaddexp(self.total, part) if self._begun else part
+        self._begun = True
 
 
-def _replay(log_piece: Tensor, fingerprint: Tensor, log_induced: Tensor, target: Tensor, factor: Tensor) -> None:
-    """Back-propagates one piece. A function, so that nothing of a piece is still held when the next is run."""
-    _check_replay(log_piece, fingerprint)
-    crosstalk = functional.correction(log_piece, log_induced[:, None].expand_as(log_piece))
-    # This is the gradient in the model's output: no loss needs to be computed to differentiate it.
-    direction = crosstalk.mul_(target.detach()[:, None]).mul_(factor[..., None])
-    log_piece.backward(direction.to(log_piece.dtype))
+class _Add(torch.autograd.Function):
+    """Adds contexts to the sum. Their gradient is that of the finished sum: target times crosstalk.
+
+    What is returned is a zero that stands for the contribution. ``token`` gives a checkpoint something to
+    differentiate, whatever the model does.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, log_q: Tensor, token: Tensor, pairs: Pairs, log_sum: _LogSum) -> Tensor:
+        log_sum.add(log_q, pairs)
+        ctx.save_for_backward(log_q)
+        ctx.pairs, ctx.log_sum = pairs, log_sum
+        return token.new_zeros(())
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None, None, None]:
+        (log_q,) = ctx.saved_tensors
+        group, weight = ctx.pairs.group, ctx.pairs.weight
+        total, target, share = (
+            each.index_select(0, group) for each in (ctx.log_sum.total, ctx.log_sum.target, ctx.log_sum.weight)
+        )
+        total = total.clamp(min=torch.finfo(total.dtype).min)  # where no context has any probability
+        crosstalk = (log_q - total).exp_().mul_(weight.to(log_q.dtype)[:, None])
+        return crosstalk.mul_(target).mul_((-grad * share)[:, None].to(log_q.dtype)), None, None, None
 
 
-def _check_replay(log_piece: Tensor, fingerprint: Tensor) -> None:
-    """Refuses a model that answers the replay otherwise than the first pass: its crosstalk would be wrong."""
-    if not torch.allclose(log_piece.detach()[..., 0], fingerprint, rtol=1e-2, atol=1e-2, equal_nan=True):
-        raise RuntimeError("log_q gave other predictions on the replay: put the model in evaluation mode (dropout?)")
+class _Close(torch.autograd.Function):
+    """The risk of the finished sum; its gradient goes to each contribution."""
+
+    @staticmethod
+    def forward(ctx: Any, log_sum: _LogSum, *tokens: Tensor) -> Tensor:
+        log_sum.complete, ctx.n = True, len(tokens)
+        return matching_risk(log_sum.total, log_sum.target, log_sum.weight)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return None, *(grad,) * ctx.n

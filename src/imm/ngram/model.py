@@ -152,6 +152,11 @@ class Ngram(Target):
         return Ngram(self.trie.renamed(np.asarray(names, np.int64), len(classes)), classes, about)
 
     @property
+    def n_short(self) -> int | None:
+        """How many short contexts there are, if they are one word each; else None."""
+        return len(self.classes) if self.order == 2 else None
+
+    @property
     def order(self) -> int:
         """Of the longest n-grams."""
         return self.trie.order
@@ -162,7 +167,8 @@ class Ngram(Target):
 
     def log_probabilities(self, short: Any) -> Tensor:
         """Log P̂(· | short), ``[n, classes]``; -inf where the probability is zero."""
-        return self(short).log_()
+        given: Tensor = self(short)
+        return given.log_()
 
     def parts(self, short: Any) -> Parts:
         """The rows as a sparse discounted part, and the missing mass times the back-off."""

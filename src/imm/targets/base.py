@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from imm.validation import check_fraction, check_probabilities
 
 
-class Target(ABC):
+class Target(nn.Module, ABC):
     """The restricted model P̂: a short context in, probabilities out.
 
     A new kind of target writes :meth:`probabilities`; the checks are here.
@@ -20,6 +20,7 @@ class Target(ABC):
     """
 
     def __init__(self, classes: Sequence[Hashable]) -> None:
+        super().__init__()
         self.classes = tuple(classes)
         if len(self.classes) < 2:
             raise ValueError(f"classes must be at least two different labels, got {list(self.classes)}")
@@ -31,8 +32,8 @@ class Target(ABC):
     def probabilities(self, short: Any) -> Tensor:
         """P̂(· | short) for a batch of short contexts, ``[n, classes]``."""
 
-    def __call__(self, short: Any) -> Tensor:
-        """P̂(· | short), ``[n, classes]``, checked to be probabilities."""
+    def forward(self, short: Any) -> Tensor:
+        """Returns P̂(· | short), ``[n, classes]``, checked to be probabilities."""
         if len(short) == 0:
             raise ValueError("short is an empty batch")
         p = self.probabilities(short)
@@ -56,7 +57,8 @@ class Weakened(Target):
 
     def probabilities(self, short: Any) -> Tensor:
         """The mixture."""
-        return (1 - self.p) * self.target(short) + self.p / len(self.classes)
+        given: Tensor = self.target(short)
+        return (1 - self.p) * given + self.p / len(self.classes)
 
 
 def align(classes: Sequence[Hashable], own: Sequence[Hashable]) -> list[int]:

@@ -5,8 +5,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from imm.targets.base import Target, align
@@ -40,7 +38,9 @@ class Classifier(Target):
     ) -> None:
         if not hasattr(model, "predict_proba"):
             raise TypeError(f"the restricted model must have predict_proba; {type(model).__name__} has not")
-        if isinstance(model, BaseEstimator):
+        if hasattr(model, "__sklearn_tags__"):  # so is scikit-learn there, and takes a while to import
+            from sklearn.utils.validation import check_is_fitted
+
             check_is_fitted(model)
         if getattr(model, "classes_", None) is None:
             raise TypeError(f"the restricted model must be fitted and have classes_; {type(model).__name__} has not")

@@ -26,6 +26,8 @@ class Scores(Target):
         tensor([[0.7500, 0.2500]])
     """
 
+    _p: Tensor
+
     def __init__(
         self,
         scores: ArrayLike | Tensor,
@@ -47,7 +49,7 @@ class Scores(Target):
                 f" got shape {tuple(np.shape(scores))}"
             )
         check_probabilities(p, "scores")
-        self._p = p[:, order]
+        self.register_buffer("_p", p[:, order], persistent=False)
 
     def __len__(self) -> int:
         """How many rows have a score."""
@@ -55,7 +57,7 @@ class Scores(Target):
 
     def probabilities(self, short: Tensor | Sequence[int]) -> Tensor:
         """The scores of these rows."""
-        short = torch.as_tensor(short)
+        short = torch.as_tensor(short, device=self._p.device)
         outside = (short < 0) | (short >= len(self))
         if outside.any():
             raise ValueError(f"row {short[outside][0].item()} has no score: there are {len(self)}")

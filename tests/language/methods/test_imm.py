@@ -1,15 +1,15 @@
 """The gradients of IMM's methods against plain differentiation of the definition."""
 
 import copy
-import math
-from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import torch
 from torch.nn.functional import nll_loss
 
 from imm.language.methods.noising import kneser_ney_noise
-from imm.matching import Streaming
+from imm.language.methods.serialized import Serialized
+from imm.language.windows import Windows
 from tests.language import tiny
 from tests.language.methods.steps import take
 
@@ -54,18 +54,6 @@ class TestExact:
         torch.testing.assert_close(left(step.model), 3 * gradient(step.model, definition), rtol=1e-4, atol=1e-6)
         torch.testing.assert_close(value, definition.detach())
 
-    def test_words_are_padded_to_others_with_about_as_many_contexts(self):
-        """One frequent word, as every text has, would have all others padded to it."""
-        step = next(take(1, method="imm-exact", texts=tiny.texts(400), unroll=20))
-        places = torch.bincount(step.windows.short)
-        parts = step.method.parts(step.batch)
-        short, weight = (torch.cat(each) for each in zip(*parts, strict=True))
-        different, count = torch.unique(step.batch.short, return_counts=True)
-        assert torch.equal(short.sort().values, different)
-        torch.testing.assert_close(weight[short.argsort()], count / len(step.batch.short))
-        assert len(parts) > 1
-        assert all(int(places[words].max()) < 2 * int(places[words].min()) for words, _ in parts)
-
     def test_a_batch_is_matched_over_the_whole_text(self):
         """Of a text of two windows the first; the second begins in the state that the pass before left."""
         *_, step = take(3, method="imm-exact", unroll=5, texts=tiny.texts(31))
@@ -103,7 +91,7 @@ class TestSampled:
         exact = next(take(1, method="imm-exact"))
         exact.apart()
         step = next(take(1, method="imm-sampled"))
-        step.method._n_contexts = None
+        step.method.matching.n_contexts = None
         step.apart()
         torch.testing.assert_close(left(step.model), left(exact.model), rtol=1e-4, atol=1e-6)
 
@@ -120,7 +108,7 @@ class TestSampled:
         step = next(take(1, method="imm-sampled", n_contexts=1, **changes))
         found = {}
         for k in (1, 3, 10):
-            step.method._n_contexts, gradients = k, []
+            step.method.matching.n_contexts, gradients = k, []
             for _ in range(400):
                 step.apart()
                 gradients.append(left(step.model))
@@ -154,12 +142,16 @@ class TestSampled:
             assert step.method.apart
             assert torch.equal(step.loss.total, nll_loss(step.log_q, step.batch.labels))
 
-    def test_each_word_of_the_batch_is_matched_once_by_its_frequency(self):
-        step = next(take(1, method="imm-sampled"))
-        ((short, weight),) = step.method.parts(step.batch)
-        assert sorted(short.tolist()) == sorted(set(step.batch.short.tolist()))
-        counts = torch.bincount(step.batch.short)[short]
-        torch.testing.assert_close(weight, counts / counts.sum())
+    def test_each_word_of_the_batch_has_k_draws_that_its_positions_share(self):
+        step = next(take(1, method="imm-sampled", n_contexts=7))
+        run, predict = [], step.method.matching.predict
+        object.__setattr__(
+            step.method.matching, "predict", lambda short, index: run.append(short) or predict(short, index)
+        )
+        step.apart()
+        counts = torch.bincount(torch.cat(run)[: 7 * len(step.batch.short.unique())])
+        assert counts[counts > 0].unique().tolist() == [7]
+        assert counts.nonzero()[:, 0].tolist() == step.batch.short.unique().tolist()
 
 
 class TestSerialized:
@@ -215,40 +207,10 @@ class TestSerialized:
         passes(first, 8)
         assert refreshed == [3, 1]  # steps 3 and 6 of five a pass
 
-    @pytest.mark.parametrize("n_held", [1, 3])
-    def test_short_contexts_that_are_not_held_are_matched_within_the_batch(self, n_held):
-        first = next(take(1, method="imm-serialized", refresh_every=1))
-        step = self.with_few(first, n_held)
-        q, short = step.log_q.detach().exp(), step.batch.short
-        text, places = self.of_the_text(step)
-        whole = torch.stack([text[places == word].mean(0) for word in short])
-        here = torch.stack([q[short == word].mean(0) for word in short])
-        factor = q / torch.where(short[:, None] < n_held, whole, here)
-        tampered = -(step.texts.bigram(short) * factor * step.log_q).sum(-1).mean()
-        expected = gradient(step.model, nll_loss(step.log_q, step.batch.labels) + LAM * tampered)
-        step.loss.total.backward()
-        torch.testing.assert_close(left(step.model), expected, rtol=1e-4, atol=1e-6)
-
-    def test_a_batch_without_any_that_is_held(self):
-        texts = tiny.texts()
-        texts = replace(texts, train=texts.train % 3 + 2)
-        step = self.with_few(next(take(1, method="imm-serialized", refresh_every=1, texts=texts)), 2)
-        definition = risk(step.log_q, step.batch.short, texts.bigram)
-        torch.testing.assert_close(step.loss.parts["matching"], definition.detach())
-
-    def with_few(self, before, n_held):
-        """The step after, with a table of the first words only."""
-        before.method.induced = Streaming(len(tiny.WORDS), len(tiny.WORDS), math.inf, n_held=n_held)
-        return before.then()
-
-    def of_the_text(self, step):
-        """All predictions ``[n, words]``, and the short context of each."""
-        state, found = step.model.initial_state(3), []
-        with torch.no_grad():
-            for number in range(len(step.windows)):
-                log_q, state = step.model(step.windows[number].inputs, state)
-                found.append(log_q.exp())
-        return torch.cat(found), torch.cat([step.windows[number].short for number in range(len(step.windows))])
+    def test_a_table_that_does_not_hold_all_words_is_refused(self):
+        texts, few = tiny.texts(), SimpleNamespace(refresh_every=1, table_mb=0)
+        with pytest.raises(ValueError, match=r"serialized IMM needs the induced bigrams of all .* more than table_mb"):
+            Serialized(texts.bigram, Windows(texts.train, 3, 4), tiny.model(), few)
 
     def test_a_prediction_too_small_for_the_table_keeps_the_gradient_finite(self):
         first = next(take(1, method="imm-serialized", refresh_every=1))

@@ -2,8 +2,6 @@
 
 import torch
 
-from imm.matching import Streaming
-
 COARSE_SPAN = 100.0
 """Means over up to as many batches may be bfloat16, which has 8 bits: in a longer one a batch's share is lost."""
 
@@ -31,17 +29,8 @@ def table_size(n_words: int, table_mb: int, span: float = 0.0, n_short: int | No
 
 
 def describe_table(n_words: int, table_mb: int, span: float = 0.0) -> str:
-    """What :func:`table` would take, for a person to read before it does."""
+    """What a running table would take, for a person to read before it does."""
     n_held, dtype = table_size(n_words, table_mb, span)
     size = n_held * n_words * dtype.itemsize / 1e6
     kind = str(dtype).removeprefix("torch.")
     return f"table of induced bigrams: {n_held:,} of {n_words:,} short contexts, {kind}, {size:,.0f} MB"
-
-
-def table(n_words: int, table_mb: int, memory: float, lifetime: float, n_short: int | None = None) -> Streaming:
-    """A running induced model for each short context, within the limit; these are numbered by frequency.
-
-    There are ``n_short`` of them, one for each word if None.
-    """
-    n_held, dtype = table_size(n_words, table_mb, min(memory, lifetime), n_short)
-    return Streaming(n_words if n_short is None else n_short, n_words, memory, lifetime, n_held, dtype)

@@ -36,6 +36,7 @@ class Sampled(Method):
     """
 
     steps: Tensor
+    _model: LanguageModel
 
     def __init__(
         self,
@@ -48,9 +49,11 @@ class Sampled(Method):
     ) -> None:
         super().__init__()
         self.bigram, self._noise = bigram, noise
-        self._inducer, self._generator = Multiset(windows.short), generator
-        self._n_contexts: int | None = settings.n_contexts
         self._every = settings.every
+        self.matching = matching.Sampled(
+            bigram, Multiset(windows.short), self._predict, settings.n_contexts, generator=generator
+        )
+        object.__setattr__(self, "_model", model)  # its parameters are no part of this method's state
         self.states = KeptStates(windows, model.initial_state(windows.batch_size), settings.table_mb)
         self.register_buffer("steps", torch.tensor(0))
 
@@ -76,24 +79,16 @@ class Sampled(Method):
         mixed = -((1 - gamma) * label + gamma * (log_q @ self._noise.q)).mean()
         return Loss(mixed, plain.parts | {"mixed": mixed.detach()})
 
-    def parts(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
-        """The different words of a batch and the share of its positions that each has, to be matched together."""
-        different, count = torch.unique(batch.short, return_counts=True)
-        return [(different, count / len(batch.short))]
-
     def backward_apart(self, step: Step, scale: float) -> Tensor:
         """See the base class."""
+        short = step.batch.short
+        self.matching.contexts_at_once = max(1, ROWS_AT_ONCE // len(short.unique()))
+        loss: Tensor = self.matching(None, short)
+        (scale * loss).backward()
+        return loss.detach()
 
-        def log_q(_: Tensor, positions: Tensor) -> Tensor:
-            return self.states.log_q_at(step.model, positions)
-
-        total = torch.zeros(())
-        for short, weight in self.parts(step.batch):
-            chunk = max(1, ROWS_AT_ONCE // len(short))
-            sampled = matching.Sampled(self._inducer, self._n_contexts, chunk, self._generator)
-            share = float(weight.sum())
-            total += share * sampled.backward(log_q, short, self.bigram.probabilities(short), scale * share, weight)
-        return total
+    def _predict(self, _: Tensor, positions: Tensor) -> Tensor:
+        return self.states.log_q_at(self._model, positions)
 
 
 class Exact(Sampled):
@@ -103,10 +98,4 @@ class Exact(Sampled):
         self, bigram: Ngram, windows: Windows, model: LanguageModel, settings: Settings, generator: Generator
     ) -> None:
         super().__init__(bigram, None, windows, model, settings, generator)
-        self._n_contexts, self._every = None, 1
-
-    def parts(self, batch: Batch) -> list[tuple[Tensor, Tensor]]:
-        """Puts words with about as many contexts together: they are padded to the longest of a part."""
-        ((different, weight),) = super().parts(batch)
-        doublings = self._inducer.sizes(different).log2().long()
-        return [(different[part], weight[part]) for part in (doublings == each for each in doublings.unique())]
+        self.matching.n_contexts, self._every = None, 1

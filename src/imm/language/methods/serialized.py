@@ -1,13 +1,14 @@
 """IMM with the correction of a stale copy of the model."""
 
 import copy
-import math
 
 import torch
 from torch import Tensor
 
+from imm import functional
+from imm.language.induced import PredictionSums
 from imm.language.methods.base import Matched, Step
-from imm.language.methods.induced_table import table
+from imm.language.methods.soft_labels import rows
 from imm.language.model import LanguageModel, State
 from imm.language.settings import Settings
 from imm.language.windows import Batch, Windows
@@ -29,13 +30,20 @@ class Serialized(Matched):
     """
 
     steps: Tensor
+    induced: Tensor
 
     def __init__(self, bigram: Ngram, windows: Windows, model: LanguageModel, settings: Settings) -> None:
         super().__init__(bigram)
         self._windows = windows
         self._refresh_every = settings.refresh_every or len(windows)
         self.stale = copy.deepcopy(model).requires_grad_(False).eval()
-        self.induced = table(len(bigram.classes), settings.table_mb, math.inf, math.inf)
+        n_words = len(bigram.classes)
+        if (mb := 4 * n_words**2 / 1e6) > settings.table_mb:
+            raise ValueError(
+                f"serialized IMM needs the induced bigrams of all {n_words:,} words, {mb:,.0f} MB, more than table_mb"
+                f" {settings.table_mb:,}: raise it"
+            )
+        self.register_buffer("induced", torch.zeros(n_words, n_words))
         self.register_buffer("steps", torch.tensor(0))
         for i, part in enumerate(model.initial_state(windows.batch_size)):
             self.register_buffer(f"state{i}", part)
@@ -58,19 +66,23 @@ class Serialized(Matched):
     def refresh(self, model: LanguageModel, number: int) -> None:
         """Copies the model and takes its induced bigram; the copy's state is then that before window ``number``."""
         self.stale.load_state_dict(model.state_dict())
-        self.induced.count.zero_()
+        sums = PredictionSums(len(self.induced))
         state = self.stale.initial_state(self._windows.batch_size)
         for window in range(len(self._windows)):
             if window == number:
                 self._set_state(state)
             batch = self._windows[window]
             log_q, state = self.stale(batch.inputs, state)
-            self.induced.feed(log_q, batch.short)
+            sums.add(log_q, batch.short)
+        self.induced.copy_(sums.bigram().probabilities)
 
     def match(self, log_q: Tensor, step: Step) -> Tensor:
         """See the base class."""
         assert self._log_stale is not None
-        return self.induced.corrected(log_q, self._log_stale, step.batch.short, self.bigram.probabilities)
+        short = step.batch.short
+        log_induced = self.induced[short].clamp_(min=torch.finfo(self.induced.dtype).tiny).log_()
+        factor = functional.correction(self._log_stale, log_induced)
+        return functional.corrected_loss(log_q, log_induced, rows(self.bigram, short), factor)
 
     def _state(self) -> State:
         return self.get_buffer("state0"), self.get_buffer("state1")

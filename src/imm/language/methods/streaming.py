@@ -2,8 +2,9 @@
 
 from torch import Tensor
 
+from imm import matching
 from imm.language.methods.base import Matched, Step
-from imm.language.methods.induced_table import table
+from imm.language.methods.induced_table import table_size
 from imm.language.settings import Settings
 from imm.ngram import Ngram
 
@@ -13,9 +14,12 @@ class Streaming(Matched):
 
     def __init__(self, bigram: Ngram, settings: Settings) -> None:
         super().__init__(bigram)
-        self.matching = table(len(bigram.classes), settings.table_mb, settings.memory, settings.lifetime)
+        n_held, dtype = table_size(len(bigram.classes), settings.table_mb, min(settings.memory, settings.lifetime))
+        self.matching = matching.Streaming(
+            bigram, memory=settings.memory, lifetime=settings.lifetime, n_held=n_held, dtype=dtype
+        )
 
     def match(self, log_q: Tensor, step: Step) -> Tensor:
         """See the base class."""
-        matching: Tensor = self.matching(log_q, step.batch.short, self.bigram.probabilities)
-        return matching
+        risk: Tensor = self.matching(log_q, step.batch.short)
+        return risk

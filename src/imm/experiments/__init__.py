@@ -19,6 +19,7 @@ from imm.experiments import (
     lstm_bigram,
     lstm_perplexity,
     lstm_regimes,
+    serialized_stability,
     tabular_rivals,
 )
 from imm.experiments.runner import reproduce
@@ -33,6 +34,7 @@ STUDIES = (
     logistic_quality.STUDY,
     logistic_serialized.STUDY,
     logistic_fixed_lambda.STUDY,
+    serialized_stability.STUDY,
     lstm_perplexity.STUDY,
     lstm_bigram.STUDY,
     lstm_regimes.STUDY,

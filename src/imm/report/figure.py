@@ -22,6 +22,7 @@ COLOURS = {
     "warm-start": "#e06c9f",
     "imm-streaming": "#2e7d32",
     "imm-sampled": "#00897b",
+    "imm-current": "#c62828",
     "kn-noising": "#d98e04",
     "kneser-ney": "#555555",
     "reverse-kd": "#7b3fa0",

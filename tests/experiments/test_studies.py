@@ -19,6 +19,7 @@ TINY = {
     "logistic-quality": {"sizes": [2], "runs": 4, "steps": 20},
     "logistic-serialized": {"sizes": [3], "runs": 4, "steps": 20},
     "logistic-fixed-lambda": {"sizes": [5, 10], "runs": 4, "steps": 20},
+    "logistic-alpha": {"alphas": [0.3, 1.0], "sizes": [5], "runs": 4, "steps": 20},
     "serialized-stability": {
         "progress": [1, 10],
         "compared": [2],

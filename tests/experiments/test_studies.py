@@ -20,6 +20,7 @@ TINY = {
     "logistic-serialized": {"sizes": [3], "runs": 4, "steps": 20},
     "logistic-fixed-lambda": {"sizes": [5, 10], "runs": 4, "steps": 20},
     "logistic-alpha": {"alphas": [0.3, 1.0], "sizes": [5], "runs": 4, "steps": 20},
+    "logistic-planes": {"n": 4, "runs": 4, "steps": 20, "curve": 3, "grid": 5},
     "serialized-stability": {
         "progress": [1, 10],
         "compared": [2],

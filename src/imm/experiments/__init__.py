@@ -14,6 +14,7 @@ from imm.experiments import (
     logistic_alpha,
     logistic_fixed_lambda,
     logistic_lambda,
+    logistic_planes,
     logistic_quality,
     logistic_restricted,
     logistic_serialized,
@@ -24,7 +25,7 @@ from imm.experiments import (
     tabular_rivals,
 )
 from imm.experiments.runner import reproduce
-from imm.experiments.study import Figure, Map, Row, Scorecard, Settings, Study
+from imm.experiments.study import Figure, Map, Planes, Row, Scorecard, Settings, Study
 from imm.files import write_whole
 
 STUDIES = (
@@ -36,6 +37,7 @@ STUDIES = (
     logistic_serialized.STUDY,
     logistic_fixed_lambda.STUDY,
     logistic_alpha.STUDY,
+    logistic_planes.STUDY,
     serialized_stability.STUDY,
     lstm_perplexity.STUDY,
     lstm_bigram.STUDY,
@@ -52,4 +54,4 @@ STUDIES = (
 )
 """What ``imm reproduce --list`` names, in that order; ``imm demo`` runs one more, :mod:`imm.experiments.demo`."""
 
-__all__ = ["STUDIES", "Figure", "Map", "Row", "Scorecard", "Settings", "Study", "reproduce", "write_whole"]
+__all__ = ["STUDIES", "Figure", "Map", "Planes", "Row", "Scorecard", "Settings", "Study", "reproduce", "write_whole"]

@@ -81,6 +81,38 @@ class Scorecard:
 
 
 @dataclass(frozen=True)
+class Planes:
+    """How planes through a cube become four panels: the cube, a slice of it, curves over the first feature, angles.
+
+    Rows say what they are by ``quantity``: the coefficients of a plane (``term``, ``value``), a point (its place and
+    its label as ``value``), a curve (``value`` over ``x1``), or an angle (``mean`` and percentiles).
+
+    Attributes:
+        cube: its lowest and highest coordinate.
+        terms: the name of the constant and of the three features.
+        planes: the methods whose planes are drawn, with what they are called; the first is the true one.
+        curves: those whose curves are.
+        plane: the quantity of a plane's coefficients.
+        point: that of a point.
+        curve: that of a curve; it is the vertical axis too.
+        angles: those of the last panel.
+        at: where along the first feature the slice is.
+        note: what a reader of the figure must know.
+    """
+
+    cube: tuple[float, float]
+    terms: tuple[str, ...]
+    planes: Mapping[str, str]
+    curves: Mapping[str, str]
+    plane: str
+    point: str
+    curve: str
+    angles: tuple[str, ...]
+    at: float
+    note: str
+
+
+@dataclass(frozen=True)
 class Study:
     """One table or figure.
 
@@ -112,7 +144,7 @@ class Study:
     run: Callable[..., Sequence[Row]]
     summarise: Callable[[Sequence[Row]], Sequence[Row]] | None = None
     paper: Sequence[Row] | None = None
-    figure: Figure | Map | Scorecard | None = None
+    figure: Figure | Map | Planes | Scorecard | None = None
     options: Mapping[str, Callable[[Settings, Any], Settings]] = field(default_factory=dict)
     continues: bool = False
     reads_data: bool = False

@@ -22,7 +22,7 @@ TINY = {
     "logistic-alpha": {"alphas": [0.3, 1.0], "sizes": [5], "runs": 4, "steps": 20},
     "logistic-planes": {"n": 4, "runs": 4, "steps": 20, "curve": 3, "grid": 5},
     "serialized-stability": {
-        "progress": [1, 10],
+        "r_times_rate": [1, 10],
         "compared": [2],
         "runs": 3,
         "steps": 20,

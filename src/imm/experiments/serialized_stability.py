@@ -25,9 +25,9 @@ def pieces(settings: Settings) -> list[Row]:
     """Each method at each refresh period of each case, then the gradients of each method."""
     # Streaming needs short contexts that repeat.
     trained = [
-        {"method": method, "case": number, "progress": progress}
+        {"method": method, "case": number, "r_times_rate": turn}
         for number, case in enumerate(settings["cases"])
-        for progress in settings["progress"]
+        for turn in settings["r_times_rate"]
         for method in METHODS
         if method != "imm-streaming" or case["levels"]
     ]
@@ -47,18 +47,18 @@ def _trained(settings: Settings, piece: Row) -> list[Row]:
     from imm.experiments.stability_local import growth
 
     case, method = settings["cases"][piece["case"]], piece["method"]
-    refresh_every = round(piece["progress"] / case["rate"])
+    refresh_every = round(piece["r_times_rate"] / case["rate"])
     given = stability.problem(settings, NAME, case["levels"])
     factor = stability.correction(given, method, refresh_every, case["batch"])
     objective, _ = stability.descend(given, factor, settings, case)
-    tail = objective[-max(1, len(objective) // 10) :].mean(0).nan_to_num(nan=torch.inf)
+    tail = objective[-max(1, len(objective) // 10) :].mean(0).nan_to_num(nan=torch.inf, posinf=torch.inf)
     median = float(tail.median())
     return [
         {
             "method": method,
             "where": where(settings, case),
             "refresh_every": refresh_every,
-            "progress": piece["progress"],
+            "r_times_rate": piece["r_times_rate"],
             "value": median if median < torch.inf else None,
             "diverged": float(100 * (tail > objective[0]).double().mean()),
             "growth": float(growth(given, method, case["ratio"], case["rate"], refresh_every).median()),
@@ -98,7 +98,7 @@ STUDY = Study(
             _case(5, 40, 1.0, 0.4),
         ],
         # The refresh period times the learning rate. "we can do this every n iterations": 40 at a rate of 1.
-        "progress": [1, 2, 3, 5, 7, 10, 20, 40],
+        "r_times_rate": [1, 2, 3, 5, 7, 10, 20, 40],
         "record": 50,
         "runs": 100,
         # The gradients: refresh periods, the step at which they are compared, data sets, and streams of batches.
@@ -110,7 +110,7 @@ STUDY = Study(
     },
     quick={
         "cases": [_case(None, 40, 1.0, 0.7), _case(5, 40, 1.0, 0.7)],
-        "progress": [2, 10, 40],
+        "r_times_rate": [2, 10, 40],
         "compared": [10],
         "runs": 30,
         "few": 5,
@@ -119,10 +119,11 @@ STUDY = Study(
     pieces=pieces,
     run=run,
     figure=Figure(
-        x="progress",
+        x="r_times_rate",
         x_label="refresh period (of streaming: memory) in steps, times learning rate",
         y_label="data sets where training diverges, %",
         y="diverged",
+        y_limits=(-4, 104),
         panel="where",
         log_x=True,
         note="diverges: the objective ends above where it began",

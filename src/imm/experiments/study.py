@@ -24,6 +24,7 @@ class Figure:
         panel: the key that tells the panels apart, if there are several.
         log_x: whether the horizontal axis is logarithmic.
         log_y: whether the vertical one is.
+        y_limits: the ends of the vertical axis; where the rows end if None.
         note: what the error bars are, or anything else a reader of the figure must know.
         beside: whether the paper's means are drawn beside ours, as crosses.
     """
@@ -36,6 +37,7 @@ class Figure:
     panel: str | None = None
     log_x: bool = False
     log_y: bool = False
+    y_limits: tuple[float, float] | None = None
     note: str = "bars: 10th to 90th percentile"
     beside: bool = False
 

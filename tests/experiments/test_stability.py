@@ -150,12 +150,15 @@ def test_growth_is_that_of_the_cycle_from_refresh_to_refresh(method):
 
 
 def test_streaming_is_stable_at_every_memory_where_the_gradient_itself_is():
-    """One direction of curvature κ, of which IMM has all: stable while η κ < 4 r - 2; plain descent while η κ < 2."""
+    """Where κ is all the curvature: for η κ < 4 r - 2; and for η κ < 1 if Q̂ lacks the batch's own predictions."""
     for memory in (1, 2, 5, 40, 1000):
         beta = 1 / memory
         for product, stable in ((1.99, True), (0.99 * (4 * memory - 2), True), (1.01 * (4 * memory - 2), False)):
             step = np.array([[1 - product * beta, -product * (1 - beta)], [beta, 1 - beta]])
             assert (abs(np.linalg.eigvals(step)).max() < 1) == stable
+        for product in (0.99, 1.01):
+            late = np.array([[1, -product], [beta, 1 - beta]])
+            assert (abs(np.linalg.eigvals(late)).max() < 1) == (product < 1)
 
 
 def test_below_a_lambda_of_one_no_refresh_period_is_too_long_near_zero():

@@ -106,7 +106,7 @@ def test_imm_and_each_quality_are_above_none_on_the_grid():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["counterexample", "logistic-fixed-lambda", "logistic-serialized"])
+@pytest.mark.parametrize("name", ["counterexample", "logistic-fixed-lambda", "logistic-planes", "logistic-serialized"])
 def test_a_committed_result_can_be_made_again(name, tmp_path):
     (study,) = [study for study in STUDIES if study.name == name]
     again = reproduce(study, study.settings, tmp_path, 2, lambda done, total: None)

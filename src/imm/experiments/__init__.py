@@ -3,11 +3,20 @@
 from imm.experiments import counterexample
 from imm.experiments.glue import study as bert_glue
 from imm.experiments.grid import heatmap, quality, reward, rivals, strength
-from imm.experiments.logistic import accuracy, fixed_lambda, lambda_selection, restricted_task, serialized
+from imm.experiments.logistic import (
+    accuracy,
+    alpha,
+    fixed_lambda,
+    lambda_selection,
+    planes,
+    restricted_task,
+    serialized,
+    serialized_stability,
+)
 from imm.experiments.logistic import quality as logistic_quality
 from imm.experiments.lstm import bigram, perplexity, regimes
 from imm.experiments.runner import reproduce
-from imm.experiments.study import Figure, Map, Row, Scorecard, Settings, Study
+from imm.experiments.study import Figure, Map, Planes, Row, Scorecard, Settings, Study
 from imm.files import write_whole
 
 STUDIES = (
@@ -18,6 +27,9 @@ STUDIES = (
     logistic_quality.STUDY,
     serialized.STUDY,
     fixed_lambda.STUDY,
+    alpha.STUDY,
+    planes.STUDY,
+    serialized_stability.STUDY,
     perplexity.STUDY,
     bigram.STUDY,
     regimes.STUDY,
@@ -30,4 +42,4 @@ STUDIES = (
 )
 """What ``imm reproduce --list`` names, in that order; ``imm demo`` runs one more, :mod:`imm.experiments.demo`."""
 
-__all__ = ["STUDIES", "Figure", "Map", "Row", "Scorecard", "Settings", "Study", "reproduce", "write_whole"]
+__all__ = ["STUDIES", "Figure", "Map", "Planes", "Row", "Scorecard", "Settings", "Study", "reproduce", "write_whole"]

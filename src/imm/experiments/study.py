@@ -24,6 +24,7 @@ class Figure:
         panel: the key that tells the panels apart, if there are several.
         log_x: whether the horizontal axis is logarithmic.
         log_y: whether the vertical one is.
+        y_limits: the ends of the vertical axis; where the rows end if None.
         note: what the error bars are, or anything else a reader of the figure must know.
         beside: whether the paper's means are drawn beside ours, as crosses.
     """
@@ -36,6 +37,7 @@ class Figure:
     panel: str | None = None
     log_x: bool = False
     log_y: bool = False
+    y_limits: tuple[float, float] | None = None
     note: str = "bars: 10th to 90th percentile"
     beside: bool = False
 
@@ -81,6 +83,38 @@ class Scorecard:
 
 
 @dataclass(frozen=True)
+class Planes:
+    """How planes through a cube become four panels: the cube, a slice of it, curves over the first feature, angles.
+
+    Rows say what they are by ``quantity``: the coefficients of a plane (``term``, ``value``), a point (its place and
+    its label as ``value``), a curve (``value`` over ``x1``), or an angle (``mean`` and percentiles).
+
+    Attributes:
+        cube: its lowest and highest coordinate.
+        terms: the name of the constant and of the three features.
+        planes: the methods whose planes are drawn, with what they are called; the first is the true one.
+        curves: those whose curves are.
+        plane: the quantity of a plane's coefficients.
+        point: that of a point.
+        curve: that of a curve; it is the vertical axis too.
+        angles: those of the last panel.
+        at: where along the first feature the slice is.
+        note: what a reader of the figure must know.
+    """
+
+    cube: tuple[float, float]
+    terms: tuple[str, ...]
+    planes: Mapping[str, str]
+    curves: Mapping[str, str]
+    plane: str
+    point: str
+    curve: str
+    angles: tuple[str, ...]
+    at: float
+    note: str
+
+
+@dataclass(frozen=True)
 class Study:
     """One table or figure.
 
@@ -112,7 +146,7 @@ class Study:
     run: Callable[..., Sequence[Row]]
     summarise: Callable[[Sequence[Row]], Sequence[Row]] | None = None
     paper: Sequence[Row] | None = None
-    figure: Figure | Map | Scorecard | None = None
+    figure: Figure | Map | Planes | Scorecard | None = None
     options: Mapping[str, Callable[[Settings, Any], Settings]] = field(default_factory=dict)
     continues: bool = False
     reads_data: bool = False

@@ -22,6 +22,7 @@ COLOURS = {
     "warm-start": "#e06c9f",
     "imm-streaming": "#2e7d32",
     "imm-sampled": "#00897b",
+    "imm-current": "#c62828",
     "kn-noising": "#d98e04",
     "kneser-ney": "#555555",
     "reverse-kd": "#7b3fa0",
@@ -50,6 +51,8 @@ def draw(result: Mapping[str, Any], figure: Figure) -> Canvas:
         axes.legend(fontsize=8) if figure.x != figure.series else None
         axes.set_xlabel(figure.x_label)
         axes.set_ylabel(figure.y_label)
+        if figure.y_limits is not None:
+            axes.set_ylim(figure.y_limits)
         if panel is not None:
             axes.set_title(panel, fontsize=10)
         axes.grid(alpha=0.3)

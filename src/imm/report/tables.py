@@ -10,6 +10,7 @@ BESIDE = (
     *("gain", "gain_error", "against_none", "against_full_only", "verdict", "verdict_of_free"),
     *("auc", "accuracy", "calibration_error", "seconds"),
     *("cells", "best", "tied", "better", "worse", "best_or_tied_of_free"),
+    *("diverged", "growth", "spread", "pull"),
 )
 """Figures that have a column of their own."""
 

@@ -7,9 +7,10 @@ from typing import Any
 
 from matplotlib.figure import Figure as Canvas
 
-from imm.experiments import Figure, Map, Scorecard, Study, write_whole
+from imm.experiments import Figure, Map, Planes, Scorecard, Study, write_whole
 from imm.report.figures import draw
 from imm.report.grid_map import animated, draw_map
+from imm.report.planes import draw_planes
 from imm.report.scorecard import draw_scorecard
 from imm.report.tables import markdown
 
@@ -29,9 +30,11 @@ def write_all(result: Mapping[str, Any], study: Study, folder: Path) -> list[Pat
     return written
 
 
-def _drawn(result: Mapping[str, Any], figure: Figure | Map | Scorecard) -> Canvas:
+def _drawn(result: Mapping[str, Any], figure: Figure | Map | Planes | Scorecard) -> Canvas:
     if isinstance(figure, Map):
         return draw_map(result, figure)
+    if isinstance(figure, Planes):
+        return draw_planes(result, figure)
     return draw_scorecard(result, figure) if isinstance(figure, Scorecard) else draw(result, figure)
 
 

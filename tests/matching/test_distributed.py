@@ -1,14 +1,13 @@
 """Sampled's replays are explicit calls: under DistributedDataParallel each of them is synchronised."""
 
 import torch
-import torch.distributed as dist
-import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.functional import nll_loss
 from torch.nn.parallel import DistributedDataParallel
 
 from imm.inducers import Contexts
 from imm.matching import Sampled, clipped_apart
+from tests.processes import together
 
 N, K = 16, 4
 
@@ -42,18 +41,15 @@ def small_model():
     return nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3)).double()
 
 
-def worker(rank, file, out):
-    torch.set_num_threads(1)
-    dist.init_process_group("gloo", init_method=f"file://{file}", rank=rank, world_size=2)
+def worker(rank, out):
     model = small_model()
     found = gradient(model, DistributedDataParallel(model), torch.arange(N)[rank::2])
     if rank == 0:
         torch.save(found, out)
-    dist.destroy_process_group()
 
 
 def test_two_processes_have_the_gradient_of_one_with_the_whole_batch(tmp_path):
-    mp.spawn(worker, args=(str(tmp_path / "meet"), str(tmp_path / "gradient.pt")), nprocs=2)
+    together(worker, tmp_path / "gradient.pt")
     model = small_model()
     alone = gradient(model, model, torch.arange(N))
     torch.testing.assert_close(torch.load(tmp_path / "gradient.pt", weights_only=True), alone)

@@ -2,7 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+# Twice quiet: errors are shown, but no warnings, which would hide what `make` itself has to say.
+INSTALL := -m pip install --quiet --quiet
+PIP := $(BIN)/python $(INSTALL) --constraint constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-slow lint format bench clean
@@ -32,7 +34,7 @@ test: $(VENV)/.installed-test ## install what tests need, then run all that are 
 	@$(BIN)/python -m pytest --numprocesses 2 -m "not slow"
 
 test-slow: $(VENV)/.installed-test ## the tests that take minutes
-	@$(BIN)/python -m pytest -m slow
+	@$(BIN)/python -m pytest -m slow --timeout 3600
 
 lint: $(VENV)/.installed-lint ## style, types, and that imports go down the rooms only
 	@$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""One thread, one seed by default and many on demand, and the same hypothesis examples at every run."""
+"""One thread and one seed by default and more on demand, and the same hypothesis examples at every run."""
 
 import os
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from hypothesis import settings
 
-torch.set_num_threads(1)
+torch.set_num_threads(int(os.environ.get("IMM_TEST_THREADS", "1")))
 settings.register_profile("imm", deadline=None, derandomize=True, max_examples=30, database=None)
 settings.load_profile("imm")
 

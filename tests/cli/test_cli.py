@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 from imm import __version__
 from imm.cli.app import app, main
 from imm.experiments import STUDIES
+from tests.processes import LIMIT
 
 runner = CliRunner()
 
@@ -32,7 +33,7 @@ def test_quick_answers_do_not_import_torch(arguments):
         "heavy = {'torch', 'sklearn', 'scipy', 'matplotlib'} & set(sys.modules)\n"
         "assert not heavy, heavy"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=LIMIT)
 
 
 def test_version_and_list():

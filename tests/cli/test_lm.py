@@ -9,11 +9,13 @@ import time
 from pathlib import Path
 
 import pytest
+import torch
 from typer.testing import CliRunner
 
 from imm.cli.app import app, main
 from imm.language import METHODS, PRESETS, Settings, load_model
 from imm.ngram import load
+from tests.processes import LIMIT
 
 runner = CliRunner()
 LINES = ["the cat sat on the mat", "the dog sat", "a cat ran", "the dog saw a cat", "a dog ran on the mat"]
@@ -250,14 +252,18 @@ def test_ctrl_c_then_the_same_command(method, tmp_path, monkeypatch):
 
 def test_a_killed_run_continues(tmp_path):
     command = [*BASE, "--epochs", "10", "--json", "--out", "run"]
-    code = f"import sys, torch; torch.set_num_threads(1); sys.argv = ['imm', 'lm', *{command!r}]\n"
+    code = f"import sys, torch; torch.set_num_threads({torch.get_num_threads()})\n"
+    code += f"sys.argv = ['imm', 'lm', *{command!r}]\n"
     code += "from imm.cli import main; main()"
     process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    checkpoint = tmp_path / "run" / "checkpoint.safetensors"
-    while process.poll() is None and not checkpoint.exists():
-        time.sleep(0.01)
-    process.kill()
-    process.wait()
+    checkpoint, end = tmp_path / "run" / "checkpoint.safetensors", time.monotonic() + LIMIT
+    try:
+        while process.poll() is None and not checkpoint.exists() and time.monotonic() < end:
+            time.sleep(0.01)
+    finally:
+        process.kill()
+        process.wait()
+    assert checkpoint.exists()
     continued = run(*command)
     assert "continues after step" in continued.stderr or "this run is finished" in continued.stderr
     whole = json.loads(run(*command[:-1], "whole").stdout)
@@ -384,10 +390,9 @@ def test_a_file_that_cannot_be_written_is_the_last_line(tmp_path):
     """The disk is full, or, as here, a file may not be as large."""
     limited = "import resource, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000));"
     limited += "from imm.cli.app import main; main()"
-    ignored = {"preexec_fn": lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN)}
-    done = subprocess.run(
-        [sys.executable, "-c", limited, "lm", *BASE], capture_output=True, text=True, check=False, **ignored
-    )
+    more = {"preexec_fn": lambda: signal.signal(signal.SIGXFSZ, signal.SIG_IGN), "timeout": LIMIT}
+    command = [sys.executable, "-c", limited, "lm", *BASE]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **more)
     assert done.returncode == 2
     assert "cannot be written: " in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr

@@ -13,6 +13,7 @@ pytest.importorskip("transformers")
 from imm.cli.app import app, main
 from imm.ngram import load
 from tests.huggingface import tiny
+from tests.processes import LIMIT
 
 runner = CliRunner()
 
@@ -72,7 +73,7 @@ def test_an_error_is_one_line(arguments, message, folder, tmp_path, monkeypatch,
 
 def test_the_command_imports_transformers_only_where_it_is_needed():
     code = "import sys, imm.cli.app; sys.exit('transformers' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=LIMIT).returncode == 0
 
 
 def test_without_transformers_the_command_says_what_to_install(folder, tmp_path, monkeypatch):

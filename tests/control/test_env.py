@@ -11,11 +11,13 @@ gymnasium = pytest.importorskip("gymnasium", reason="the extra [control] is not 
 from gymnasium.utils.env_checker import check_env  # noqa: E402
 
 from imm.control.env import ID, OnlyX, ToroidalGrid, ToroidalGrids  # noqa: E402
+from tests.processes import LIMIT  # noqa: E402
 
 
 def test_it_is_registered_by_the_room_itself():
     code = f"import gymnasium, imm.control; print(gymnasium.make({ID!r}).observation_space)"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    command = [sys.executable, "-c", code]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True, timeout=LIMIT).stdout
     assert shown.strip() == "MultiDiscrete([11 11])"
 
 

@@ -129,7 +129,10 @@ def test_several_processes_give_the_same_rows(tmp_path):
     study = next(study for study in STUDIES if study.name == "counterexample")
     settings = {**study.settings, "starts": 1, "lams": [1.0]}
     alone = reproduce(study, settings, tmp_path / "1", 1, silent)
-    assert reproduce(study, settings, tmp_path / "2", 2, silent)["rows"] == alone["rows"]
+    rows = reproduce(study, settings, tmp_path / "2", 2, silent)["rows"]  # perhaps with another number of threads
+    values = [row.pop("value") for row in rows]
+    assert values == pytest.approx([row.pop("value") for row in alone["rows"]], rel=1e-9)
+    assert rows == alone["rows"]
 
 
 def test_a_file_that_cannot_be_finished_is_not_there(tmp_path):

@@ -1,12 +1,11 @@
 """Two processes with gloo have the parameters of one with the whole batch."""
 
 import math
-import os
-import socket
 
 import pytest
 import torch
-import torch.multiprocessing as mp
+
+from tests.processes import together
 
 pytest.importorskip("transformers")
 
@@ -39,21 +38,13 @@ def run(folder, rows):
     return out
 
 
-def worker(rank, port, folder):
-    torch.set_num_threads(1)
-    where = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
-    os.environ.update(where | {"RANK": str(rank), "LOCAL_RANK": str(rank)})
-    found = run(folder, 4)
-    torch.distributed.destroy_process_group()
-    torch.save(found, folder / f"found{rank}.pt")
+def worker(rank, folder):
+    torch.save(run(folder, 4), folder / f"found{rank}.pt")
 
 
 @pytest.mark.slow
 def test_two_processes_are_one_with_the_whole_batch(tmp_path):
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = str(free.getsockname()[1])
-    mp.spawn(worker, args=(port, tmp_path), nprocs=2)
+    together(worker, tmp_path)
     alone = run(tmp_path, 8)
     for rank in (0, 1):
         found = torch.load(tmp_path / f"found{rank}.pt", weights_only=True)

@@ -125,7 +125,7 @@ class TestInducer:
         contexts = case.build().every(twice)
         n = len(short)
         assert torch.equal(contexts.index[:n], contexts.index[n:])
-        assert torch.equal(contexts.weights[:n], contexts.weights[n:])
+        torch.testing.assert_close(contexts.weights[:n], contexts.weights[n:])
 
     @pytest.mark.parametrize("ask", ["every", "draw"])
     def test_an_empty_batch_is_refused(self, case, ask):

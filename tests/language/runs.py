@@ -1,4 +1,4 @@
-"""Runs in small, and a run that a test can kill: ``python -m tests.language.runs FOLDER`` trains one slowly."""
+"""Runs in small, and one that a test can kill: ``python -m tests.language.runs FOLDER THREADS`` trains slowly."""
 
 import sys
 import time
@@ -43,7 +43,7 @@ def files(folder: Path) -> dict[str, bytes]:
 
 def main() -> None:
     """Trains slowly, a checkpoint after each step, and says when it has begun."""
-    torch.set_num_threads(1)
+    torch.set_num_threads(int(sys.argv[2]))
 
     def slowly(*_: object) -> None:
         sys.stdout.write("step\n")

@@ -1,3 +1,4 @@
+import contextlib
 import json
 import os
 import random
@@ -18,6 +19,7 @@ from imm.language.settings import VERSIONS
 from imm.language.windows import Windows
 from tests.language import runs, tiny
 from tests.language.runs import run, train_until
+from tests.processes import LIMIT
 
 PLAIN = ("none", "kn-noising", "imm-sampled", "imm-serialized", "imm-streaming")
 SMALL = {"every": 2, "n_contexts": 2, "refresh_every": 3}
@@ -187,6 +189,24 @@ class TestTrajectories:
             torch.testing.assert_close(b[name], parameter, rtol=1e-4, atol=1e-5)
 
 
+ROOT = Path(__file__).parents[2]
+AT_ROOT = {"cwd": ROOT, "env": os.environ | {"PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(ROOT)])}}
+
+KILLED_WHILE_SAVING = """
+import os, sys
+from pathlib import Path
+from imm.language import run_folder
+from tests.language.runs import run
+
+def killed(tensors, path, metadata):
+    (path.parent / ".tmpAbC").write_bytes(b"half")
+    os._exit(9)
+
+run_folder.save_file = killed
+run(Path(sys.argv[1]), 0).train()
+"""
+
+
 class TestResume:
     @pytest.mark.parametrize("method", PLAIN)
     def test_an_interrupted_run_ends_in_the_same_bits(self, method, whole, tmp_path):
@@ -241,20 +261,17 @@ class TestResume:
 
     def test_a_killed_process(self, tmp_path, whole):
         """SIGKILL, at any moment: while it computes, writes a checkpoint, or waits."""
-        root = Path(__file__).parents[2]
-        environment = os.environ | {"PYTHONPATH": os.pathsep.join([*filter(None, sys.path), str(root)])}
+        arguments = (str(tmp_path / "run"), str(torch.get_num_threads()))
         child = subprocess.Popen(
-            [sys.executable, "-m", "tests.language.runs", str(tmp_path / "run")],
-            stdout=subprocess.PIPE,
-            cwd=root,
-            env=environment,
+            [sys.executable, "-m", "tests.language.runs", *arguments], stdout=subprocess.PIPE, **AT_ROOT
         )
         with child:
-            for _ in range(random.randint(2, 15)):
-                assert child.stdout.readline() == b"step\n"
             try:
-                child.wait(random.uniform(0, 0.1))
-            except subprocess.TimeoutExpired:
+                for _ in range(random.randint(2, 15)):
+                    assert child.stdout.readline() == b"step\n"
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    child.wait(random.uniform(0, 0.1))
+            finally:
                 child.kill()
         assert child.returncode == -9
         found = Checkpoint.read(tmp_path / "run" / "checkpoint.safetensors")
@@ -318,18 +335,11 @@ class TestFolder:
         with pytest.raises(ValueError, match="holds a run with other settings"):
             run(tmp_path / "run", lam=0.7)
 
-    def test_what_safetensors_left_of_a_killed_checkpoint_is_removed(self, tmp_path, monkeypatch):
+    def test_what_safetensors_left_of_a_killed_checkpoint_is_removed(self, tmp_path):
         """It writes under a name of its own first."""
-
-        def killed(tensors, path, metadata):
-            (path.parent / ".tmpAbC").write_bytes(b"half")
-            os._exit(9)
-
         train_until(run(tmp_path / "run", 0), 2)
-        if os.fork() == 0:
-            monkeypatch.setattr("imm.language.run_folder.save_file", killed)
-            run(tmp_path / "run", 0).train()
-        assert os.waitstatus_to_exitcode(os.wait()[1]) == 9
+        command = [sys.executable, "-c", KILLED_WHILE_SAVING, str(tmp_path / "run")]
+        assert subprocess.run(command, timeout=LIMIT, **AT_ROOT).returncode == 9
         run(tmp_path / "run").train()
         assert [path.name for path in (tmp_path / "run").rglob(".*")] == []
 

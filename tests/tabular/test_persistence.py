@@ -79,7 +79,9 @@ def test_a_model_that_keeps_an_old_one_is_given_it_again(tmp_path, kind, given):
     if given in ("estimator", "callable"):
         again = clone(loaded).fit(t.x, t.y)
         np.testing.assert_array_equal(again.predict(t.x_test), expected)
-        np.testing.assert_array_equal(alone.predict(t.x_test, ask(t.x_test[:, :2])), expected)
+        # A view of the table is laid out otherwise than the copy that the model shows the old one.
+        answers = ask(t.x_test[:, :2])
+        np.testing.assert_allclose(alone.predict(t.x_test, answers), expected, rtol=1e-12, atol=1e-12)
     with pytest.raises(ValueError, match="there is no old model to ask: predictions need its answers"):
         alone.predict(t.x_test)
 

@@ -196,7 +196,8 @@ def test_the_order_of_rows_does_not_matter(seed):
     estimator = IMMClassifier(short_features=t.short, restricted_model=t.old)
     order = np.random.default_rng(seed).permutation(len(t.y))
     first, second = estimator.fit(t.x, t.y).coef_, estimator.fit(t.x[order], t.y[order]).coef_
-    np.testing.assert_array_equal(first, second)
+    # The old model is asked before rows are sorted, and may round otherwise where a row stands elsewhere.
+    np.testing.assert_allclose(first, second, rtol=1e-6, atol=1e-9)
 
 
 def test_float32_is_enough():

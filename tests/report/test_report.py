@@ -61,7 +61,7 @@ def test_page_is_self_contained_and_escapes(tmp_path):
     page = write_page(tmp_path).read_text()
     assert "A &lt;b&gt;toy&lt;/b&gt;" in page
     assert "75.25 [66, 81]" in page
-    assert "data:image/svg+xml;base64," in page
+    assert "data:image/png;base64," in page
     assert not re.findall(r'(?:src|href)="(?!data:|#)', page)
 
 

@@ -90,7 +90,7 @@ def reproduce(
         **({"unfinished": len(pieces) - len(parts)} if len(parts) < len(pieces) else {}),
         "versions": {name: version(name) for name in ("imm", "torch", "numpy", "scipy", "scikit-learn")},
     }
-    write_whole(target, json.dumps(result, indent=1) + "\n")
+    write_whole(target, _text(result))
     if "unfinished" in result or study.pieces_of is not None:
         return result
     for path in paths:
@@ -98,6 +98,16 @@ def reproduce(
     with contextlib.suppress(OSError):  # pieces of other settings may wait there to be continued
         finished.rmdir()
     return result
+
+
+def _text(result: dict[str, Any]) -> str:
+    """Returns a result as JSON, each of its rows on a line of its own."""
+    lists = {key: value for key, value in result.items() if key in ("rows", "paper") and value}
+    text = json.dumps({key: [] if key in lists else value for key, value in result.items()}, indent=1)
+    for key, value in lists.items():
+        rows = ",\n  ".join(map(json.dumps, value))
+        text = text.replace(f'\n "{key}": []', f'\n "{key}": [\n  {rows}\n ]', 1)
+    return text + "\n"
 
 
 def _read(path: Path, *keys: str) -> dict[str, Any] | None:

@@ -9,7 +9,7 @@ from imm.files import write_whole
 from imm.fit.verdict import NAMES, gain_shown, shown
 from imm.report.fit_figure import draw_comparison
 from imm.report.pages import environment, picture
-from imm.report.write_files import rendered
+from imm.report.write_files import as_svg
 from imm.tabular.rivals import NEED_OLD
 
 TONE = {"helped": "good", "probably helped": "good", "no clear difference": "even"}
@@ -24,14 +24,14 @@ def write_fit_page(record: Mapping[str, Any], path: Path, folder: Path) -> None:
         path: of the page.
         folder: where the model will be, as the page's commands name it.
     """
-    svg = rendered(draw_comparison(record), "svg")
+    svg = as_svg(draw_comparison(record))
     metrics = list(dict.fromkeys(row["metric"] for row in record["rows"]))
     methods = [_method(record, method, metrics) for method in dict.fromkeys(row["method"] for row in record["rows"])]
     page = environment().get_template("fit.html")
     content = page.render(
         record=record,
         tone=TONE.get(record["helped"], "bad"),
-        figure=picture(svg, "Comparison of the methods"),
+        figure=picture(svg, "svg+xml", "Comparison of the methods"),
         metrics=metrics,
         methods=methods,
         name=NAMES[record["method"]],

@@ -35,7 +35,7 @@ def write_page(folder: Path) -> Path:
 def _section(path: Path) -> dict[str, Any]:
     """What the page shows of one result."""
     result = json.loads(path.read_text())
-    table, drawing = records(result), path.parent / "figure.svg"
+    table, drawing = records(result), path.parent / "figure.png"
     study = next((study for study in STUDIES if study.name == result["name"]), None)  # the demo is none of them
     return {
         "name": result["name"],
@@ -46,13 +46,13 @@ def _section(path: Path) -> dict[str, Any]:
         "settings": json.dumps(result["settings"], indent=1, ensure_ascii=False),
         "seconds": result["seconds"],
         "versions": ", ".join(f"{name} {version}" for name, version in result["versions"].items()),
-        "figure": picture(drawing.read_bytes(), result["name"]) if drawing.exists() else "",
+        "figure": picture(drawing.read_bytes(), "png", result["name"]) if drawing.exists() else "",
     }
 
 
-def picture(svg: bytes, about: str) -> Markup:
-    """An image element with the drawing inside: as an image, nothing in the drawing can run."""
-    return Markup('<img alt="{}" src="data:image/svg+xml;base64,{}">').format(about, b64encode(svg).decode())
+def picture(content: bytes, kind: str, about: str) -> Markup:
+    """Returns an image element with the drawing inside: as an image, nothing in the drawing can run."""
+    return Markup('<img alt="{}" src="data:image/{};base64,{}">').format(about, kind, b64encode(content).decode())
 
 
 def environment() -> Environment:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from imm.experiments import Row
+from imm.experiments import Row, Scorecard
 
 BESIDE = (
     *("beats_full_only", "median_lam", "mean_of_restarts", "deviation", "strength", "falls", "dropout", "tries"),
@@ -46,6 +46,24 @@ def markdown(result: Mapping[str, Any], changed: Mapping[str, Any] | None = None
     lines = [columns, ["---"] * len(columns), *(list(row.values()) for row in rows)]
     body = "\n".join("| " + " | ".join(cells) + " |" for cells in lines)
     about = " ".join(filter(None, ["Mean [10th, 90th percentile], or a single value.", departure(changed or {})]))
+    return f"# {result['title']}\n\n{about}\n\n{body}\n"
+
+
+def pivot(result: Mapping[str, Any], figure: Scorecard, changed: Mapping[str, Any] | None = None) -> str:
+    """Returns a scorecard's cells in Markdown, a line for each and a column for each method."""
+    rows = [row for row in result["rows"] if figure.value in row]
+    methods = list(dict.fromkeys(row[figure.columns] for row in rows))
+    names = (*figure.panels, *figure.lines)
+    cells: dict[tuple[Any, ...], dict[str, str]] = {}
+    for row in rows:
+        mark = figure.marks.get(row.get(figure.marked, ""), "")
+        cells.setdefault(tuple(row[name] for name in names), {})[row[figure.columns]] = (
+            f"{row[figure.value]:+.1f}{mark}"
+        )
+    lines = [[*names, *methods], ["---"] * (len(names) + len(methods))]
+    lines += [[*map(_show, cell), *(found.get(method, "") for method in methods)] for cell, found in cells.items()]
+    body = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    about = " ".join(filter(None, [f"{figure.note}.", departure(changed or {})]))
     return f"# {result['title']}\n\n{about}\n\n{body}\n"
 
 

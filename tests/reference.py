@@ -4,7 +4,19 @@ import math
 from collections import defaultdict
 from collections.abc import Hashable, Sequence
 
+from torch import Tensor
+
 Rows = list[list[float]]
+
+
+def tampered_cross_entropy(log_q: Tensor, target: Tensor, factor: Tensor) -> Tensor:
+    """``-Σ_y P̂(y) f(y) log Q(y)`` by row, with the factor ``f`` a constant in the gradient; by tensors.
+
+    With ``f`` the crosstalk of one extended context this is the bracket in the last line of
+    Eq. sequentializing-derivation, with the correction the overbrace of Eq. serialized-IMM-gradient, and with ``f = 1``
+    reverse KD (Eq. noising). Only its gradient has a meaning.
+    """
+    return -(target.detach() * factor.detach() * log_q).sum(-1)
 
 
 def induce(q: list[Rows], weights: Rows | None = None) -> Rows:

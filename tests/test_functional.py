@@ -46,13 +46,6 @@ class TestAgainstTheReference:
         assert functional.induce(log_q).dtype == dtype
 
     @pytest.mark.parametrize("dtype", DTYPES)
-    def test_crosstalk(self, q, weights, dtype):
-        log_q = q.to(dtype).log().requires_grad_()
-        close(functional.crosstalk(log_q), reference.crosstalk(q.tolist()), dtype)
-        close(functional.crosstalk(log_q, weights.to(dtype)), reference.crosstalk(q.tolist(), weights.tolist()), dtype)
-        assert not functional.crosstalk(log_q).requires_grad
-
-    @pytest.mark.parametrize("dtype", DTYPES)
     @pytest.mark.parametrize("sample_weight", [None, [1.0, 2.0, 0.0, 0.5, 3.0]])
     def test_risk_and_its_gradient(self, q, target, weights, dtype, sample_weight):
         log_q = q.to(dtype).log().requires_grad_()
@@ -85,19 +78,6 @@ class TestGradients:
         (b,) = torch.autograd.grad(functional.matching_loss(log_induced, target), log_induced)
         close(a, b)
 
-    def test_tampered_cross_entropy_with_a_constant_factor(self, q, target):
-        factor = q[:, 1].clone()
-        logits = q[:, 0].log().requires_grad_()
-        assert gradcheck(lambda x: functional.tampered_cross_entropy(x, target, factor), logits)
-
-    def test_the_factor_and_the_target_are_constants(self, q, target):
-        log_q = q[:, 0].log().requires_grad_()
-        factor, p = q[:, 1].clone().requires_grad_(), target.clone().requires_grad_()
-        functional.tampered_cross_entropy(log_q, p, factor).sum().backward()
-        assert factor.grad is None
-        assert p.grad is None
-        close(log_q.grad, -target * q[:, 1])
-
     def test_corrected_loss_has_the_tampered_gradient_and_the_risks_value(self, q, target):
         sample_weight = torch.arange(1.0, 6.0, dtype=torch.float64)
         log_q = q[:, 0].log().requires_grad_()
@@ -107,7 +87,7 @@ class TestGradients:
         close(loss, functional.matching_loss(log_induced, target, sample_weight))
         loss.backward()
         assert log_induced.grad is None
-        tampered = functional.tampered_cross_entropy(log_q, target, factor)
+        tampered = reference.tampered_cross_entropy(log_q, target, factor)
         (expected,) = torch.autograd.grad((tampered * sample_weight).sum() / sample_weight.sum(), log_q)
         close(log_q.grad, expected)
 
@@ -116,15 +96,19 @@ class TestIdentities:
     def test_the_gradient_of_the_log_sum_is_the_sum_of_tampered_gradients(self, q, target, weights):
         """Eq. sequentializing-derivation, first line and last."""
         log_q = q.log().requires_grad_()
-        (whole,) = torch.autograd.grad(functional.matching_loss(functional.induce(log_q, weights), target), log_q)
-        factor = functional.crosstalk(log_q, weights)
-        parts = [functional.tampered_cross_entropy(log_q[:, i], target, factor[:, i]).mean() for i in range(4)]
+        log_induced = functional.induce(log_q, weights)
+        (whole,) = torch.autograd.grad(functional.matching_loss(log_induced, target), log_q, retain_graph=True)
+        share = weights / weights.sum(1, keepdim=True)
+        crosstalk = [share[:, i, None] * functional.correction(log_q[:, i], log_induced) for i in range(4)]
+        parts = [reference.tampered_cross_entropy(log_q[:, i], target, crosstalk[i]).mean() for i in range(4)]
         (sequential,) = torch.autograd.grad(sum(parts), log_q)
         close(whole, sequential)
 
-    def test_crosstalk_sums_to_one_over_contexts(self, q, weights):
-        close(functional.crosstalk(q.log()).sum(1), torch.ones(5, 3))
-        close(functional.crosstalk(q.log(), weights).sum(1), torch.ones(5, 3))
+    def test_crosstalk_is_the_references_and_sums_to_one_over_contexts(self, q, weights):
+        log_induced, share = functional.induce(q.log(), weights), weights / weights.sum(1, keepdim=True)
+        factors = [share[:, i, None] * functional.correction(q[:, i].log(), log_induced) for i in range(4)]
+        close(torch.stack(factors, 1), reference.crosstalk(q.tolist(), weights.tolist()))
+        close(sum(factors), torch.ones(5, 3))
 
     def test_correction_averages_to_one_over_a_group(self, q):
         log_induced = functional.induce(q.log())
@@ -198,8 +182,6 @@ class TestRefusals:
             (lambda p: functional.induce(p.log(), torch.zeros(5, 4)), "all zero"),
             (lambda p: functional.induce(p[:0].log()), r"empty: shape \(0, 4, 3\)"),
             (lambda p: functional.induce(p[:, :0].log()), r"empty: shape \(5, 0, 3\)"),
-            (lambda p: functional.crosstalk(p), "log-probabilities"),
-            (lambda p: functional.crosstalk(p.log(), torch.ones(5, 3)), r"got \(5, 3\) and \(5, 4\)"),
             (lambda p: functional.matching_loss(p[:, 0], p[:, 0]), "log_induced must be log-prob.*sums to"),
             (lambda p: functional.matching_loss(p[:, 0].log(), p[:, 0] * 2), "target must be .*row 0 sums to 2"),
             (lambda p: functional.matching_loss(p[:, 0].log(), p[:, 0, :2]), r"\(5, 3\) and \(5, 2\)"),
@@ -207,7 +189,6 @@ class TestRefusals:
             (lambda p: functional.matching_loss(p[:, 0].log(), p[:, 0], torch.ones(4)), r"\(4,\) and \(5,\)"),
             (lambda p: functional.matching_loss(p[:, 0].log(), p[:, 0], -torch.ones(5)), "got -1.0"),
             (lambda p: functional.divergence(p[:, 0].log(), p[:, 0] * 2), "sums to 2"),
-            (lambda p: functional.tampered_cross_entropy(p[:, 0], p[:, 0], p), r"\(5, 3\) and \(5, 4, 3\)"),
             (lambda p: functional.correction(p[:, 0], p), r"\(5, 3\) and \(5, 4, 3\)"),
             (lambda p: functional.objective(p.sum(), p.sum(), -0.5), "lam must be .* got -0.5"),
             (lambda p: functional.objective(p.sum(), p.sum(), math.nan), "got nan"),

@@ -19,12 +19,6 @@ def test_induce_does_not_underflow_at_fifty_thousand_classes(generator):
     assert single.exp().sum(-1).sub(1).abs().max() < 1e-4
 
 
-def test_crosstalk_does_not_underflow(generator):
-    log_q = torch.tensor([[[-200.0, 0.0], [-201.0, 0.0]]])
-    expected = torch.softmax(torch.tensor([0.0, -1.0]), 0)
-    torch.testing.assert_close(functional.crosstalk(log_q)[0, :, 0], expected)
-
-
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_half_precision_input_is_summed_in_float32(generator, dtype):
     """A thousand contexts: in half precision the running sum would stop growing."""
@@ -36,8 +30,6 @@ def test_half_precision_input_is_summed_in_float32(generator, dtype):
     weighted = functional.induce(log_q, weights)
     assert weighted.dtype == torch.float32
     torch.testing.assert_close(weighted.double(), functional.induce(log_q.double(), weights), rtol=1e-5, atol=1e-5)
-    assert functional.crosstalk(log_q).dtype == torch.float32
-    torch.testing.assert_close(functional.crosstalk(log_q).sum(1), torch.ones(2, 5), rtol=1e-4, atol=1e-4)
 
 
 def test_half_precision_risk_is_float32(generator):
@@ -94,7 +86,6 @@ def test_a_padded_first_context_is_left_out():
     weights = torch.tensor([[0.0, 1.0]])
     induced = functional.induce(log_q, weights)
     torch.testing.assert_close(induced.exp().detach(), torch.tensor([[0.25, 0.75]]))
-    torch.testing.assert_close(functional.crosstalk(log_q, weights), torch.tensor([[[0.0, 0.0], [1.0, 1.0]]]))
     induced.sum().backward()
     assert torch.isfinite(log_q.grad).all()
 
@@ -124,8 +115,3 @@ def test_log_probabilities_that_were_rounded_to_bfloat16_are_not_taken_for_logit
     assert abs(induced.exp().sum().item() - 1) > 0.01
     target = torch.full((1, 29_000), 1 / 29_000)
     assert functional.matching_loss(induced, target).item() == pytest.approx(math.log(29_000), rel=0.01)
-
-
-def test_crosstalk_of_a_class_without_probability_is_zero():
-    log_q = torch.tensor([[[0.0, 1.0], [0.0, 1.0]]]).log()
-    torch.testing.assert_close(functional.crosstalk(log_q), torch.tensor([[[0.0, 0.5], [0.0, 0.5]]]))

@@ -36,20 +36,6 @@ def test_the_order_of_contexts_does_not_matter(shape):
     log_q, weights = make(shape)
     order = torch.randperm(shape[1], generator=torch.Generator().manual_seed(shape[3]))
     torch.testing.assert_close(functional.induce(log_q, weights), functional.induce(log_q[:, order], weights[:, order]))
-    torch.testing.assert_close(
-        functional.crosstalk(log_q, weights)[:, order], functional.crosstalk(log_q[:, order], weights[:, order])
-    )
-
-
-@given(SHAPES)
-def test_crosstalk_shares_out_the_induced_model(shape):
-    log_q, weights = make(shape)
-    crosstalk = functional.crosstalk(log_q, weights)
-    assert (crosstalk >= 0).all()
-    assert (crosstalk[weights == 0] == 0).all()
-    torch.testing.assert_close(crosstalk.sum(1), torch.ones(shape[0], shape[2]).double())
-    share = (weights / weights.sum(1, keepdim=True))[..., None] * log_q.exp()
-    torch.testing.assert_close(crosstalk * functional.induce(log_q, weights).exp()[:, None], share)
 
 
 @given(SHAPES)

@@ -161,55 +161,11 @@ def divergence(log_induced: Tensor, target: Tensor, sample_weight: Tensor | None
     return matching_loss(log_induced, target, sample_weight) - weighted_mean(entropy, sample_weight)
 
 
-def crosstalk(log_q: Tensor, weights: Tensor | None = None) -> Tensor:
-    """How much of the induced model each extended context contributes, for each class.
-
-    ``C_i(y) = w_i Q(y|short, extended_i) / Σ_j w_j Q(y|short, extended_j)``
-
-    Eq. sequentializing-derivation (equal weights) and its weighted form in the serialized appendix.
-
-    Args:
-        log_q: ``[n, k, classes]``.
-        weights: ``[n, k]`` as in :func:`induce`.
-
-    Returns:
-        ``[n, k, classes]``, detached: a constant in the gradient. Sums to one over ``k``; all zero for a class
-        that has no probability in any context.
-    """
-    if weights is None:
-        check_log_probabilities(log_q)
-    log_q = _full(log_q).detach()
-    if weights is not None:
-        log_q = log_q + _log_weights(log_q, weights).unsqueeze(-1)
-    return torch.softmax(log_q, -2).masked_fill((log_q == -torch.inf).all(-2, keepdim=True), 0.0)
-
-
-def tampered_cross_entropy(log_q: Tensor, target: Tensor, factor: Tensor) -> Tensor:
-    """``-Σ_y P̂(y) f(y) log Q(y)`` by row, with the factor ``f`` a constant in the gradient.
-
-    With ``f`` the :func:`crosstalk` of one extended context this is the bracket in the last line of
-    Eq. sequentializing-derivation; with the :func:`correction` it is the overbrace of
-    Eq. serialized-IMM-gradient; with ``f = 1`` it is reverse KD and soft noising (Eq. noising).
-    Only its gradient has a meaning: its value is *not* the IMM risk.
-
-    Args:
-        log_q: ``[..., classes]``, differentiated.
-        target: ``[..., classes]``, not differentiated.
-        factor: ``[..., classes]``, not differentiated.
-
-    Returns:
-        ``[...]``, one value a row.
-    """
-    check_same_shape(log_q, target, "log_q and target")
-    check_same_shape(log_q, factor, "log_q and factor")
-    log_q = _full(log_q)
-    return cross_entropy_by_row(log_q, target.to(log_q.dtype) * factor.detach().to(log_q.dtype))
-
-
 def correction(log_q: Tensor, log_induced: Tensor) -> Tensor:
-    """``Q(y|x) / Q̂(y|short)``, the factor of Eq. serialized-IMM-gradient.
+    """Returns ``Q(y|x) / Q̂(y|short)``, the factor of Eq. serialized-IMM-gradient.
 
-    Its mean over the extended contexts of a short context is one for every ``y``.
+    Its mean over the extended contexts of a short context is one for every ``y``. Times a context's weight it is the
+    crosstalk of Eq. sequentializing-derivation: how much of the induced model this context contributes.
 
     Args:
         log_q: ``[n, classes]``, the full model at each row.

@@ -7,6 +7,7 @@ import torch
 from torch import Generator, Tensor
 from torch.utils.checkpoint import checkpoint
 
+from imm import functional
 from imm.inducers import Contexts, Inducer
 from imm.matching.base import (
     Batch,
@@ -157,8 +158,7 @@ class _Add(torch.autograd.Function):
         total, target, share = (
             each.index_select(0, group) for each in (ctx.log_sum.total, ctx.log_sum.target, ctx.log_sum.weight)
         )
-        total = total.clamp(min=torch.finfo(total.dtype).min)  # where no context has any probability
-        crosstalk = (log_q - total).exp_().mul_(weight.to(log_q.dtype)[:, None])
+        crosstalk = functional.correction(log_q, total).mul_(weight.to(log_q.dtype)[:, None])
         return crosstalk.mul_(target).mul_((-grad * share)[:, None].to(log_q.dtype)), None, None, None
 
 

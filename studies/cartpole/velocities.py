@@ -2,7 +2,7 @@
 
 The old policy is written by hand: it pushes where the pole leans, more surely the more it leans, and keeps the pole up
 for about 50 steps. A belief over the velocities at given positions is learned on the way: those of the last visited
-states, the nearer their positions the likelier. ``docs/control.md`` says how λ was chosen.
+states, the nearer their positions the likelier. ``docs/guides/control.md`` says how λ was chosen.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Our study: what practitioners do with an old model that sees few features, beside IMM. ``docs/tabular-rivals.md``."""
+"""Our study: what practitioners do with an old model that sees few features, beside IMM. ``docs/results/tables.md``."""
 
 import math
 import time

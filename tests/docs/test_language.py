@@ -1,10 +1,10 @@
-"""Every figure in the tables of docs/glue.md comes from a committed result."""
+"""Every figure in the tables of docs/results/glue.md comes from a committed result."""
 
 import json
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-GLUE = (ROOT / "docs" / "glue.md").read_text()
+GLUE = (ROOT / "docs" / "results" / "glue.md").read_text()
 
 
 def rows(name):

@@ -1,4 +1,4 @@
-"""What docs/tabular.md shows is true: its code runs, and its options are there."""
+"""What docs/guides/tables.md shows is true: its code runs, and its options are there."""
 
 import inspect
 import re
@@ -9,7 +9,7 @@ import typer
 from imm.cli.fit import fit, predict
 from imm.fit.table_file import MISSING
 
-DOCS = (Path(__file__).parents[2] / "docs" / "tabular.md").read_text()
+DOCS = (Path(__file__).parents[2] / "docs" / "guides" / "tables.md").read_text()
 
 
 def test_the_code_runs(tmp_path, monkeypatch, capsys):

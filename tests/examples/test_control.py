@@ -70,8 +70,8 @@ class TestStableBaselines3:
 
 
 def test_each_block_on_the_page_runs_by_itself(capsys):
-    """What ``docs/control.md`` shows for users' own worlds."""
-    page = (FOLDER.parents[1] / "docs" / "control.md").read_text().split("# Your own world\n", 1)[1]
+    """What ``docs/guides/control.md`` shows for users' own worlds."""
+    page = (FOLDER.parents[1] / "docs" / "guides" / "control.md").read_text().split("# Your own world\n", 1)[1]
     known = []
     for code in re.findall(r"```python\n(.*?)```", page, re.S):
         known.append({})

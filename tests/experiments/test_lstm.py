@@ -172,4 +172,4 @@ def test_kneser_ney_of_the_penn_treebank_is_the_papers():
     printed = {row["split"]: row["value"] for row in lstm_bigram.PAPER if row["method"] == "kneser-ney"}
     assert found["train"] == pytest.approx(printed["train"], abs=0.005)
     assert found["test"] == pytest.approx(printed["test"], abs=0.005)
-    assert found["valid"] == pytest.approx(199.57, abs=0.01)  # zero continuation counts are taken as one: docs/ngram.md
+    assert found["valid"] == pytest.approx(199.57, abs=0.01)  # zero counts: docs/guides/ngrams.md

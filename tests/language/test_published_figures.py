@@ -23,7 +23,7 @@ def figures(name, order, convention, **options):
 
 
 def test_the_papers_bigram():
-    """Appendix lm-motivation prints 92.19, 199.28 and 185.71; a word decides the middle one (docs/ngram.md)."""
+    """Appendix lm-motivation prints 92.19, 199.28 and 185.71; a word decides the middle one (docs/guides/ngrams.md)."""
     model, (train, valid, test) = figures("ptb", 2, "stream")
     assert len(model.classes) == 10_000
     assert [round(d, 4) for d in model.about.discounts[1].amounts] == [0.7077, 1.0838, 1.4432]

@@ -55,7 +55,7 @@ def test_the_page_shows_the_committed_run():
     root = Path(__file__).parents[2]
     found = json.loads((root / "results" / "cartpole-velocities" / "result.json").read_text())
     assert found["settings"] == study.STUDY.settings
-    page = (root / "docs" / "control.md").read_text().split("## cartpole-velocities\n", 1)[1].splitlines()
+    page = (root / "docs" / "guides" / "control.md").read_text().split("## cartpole-velocities\n", 1)[1].splitlines()
     header, _, *lines = (line for line in page if line.startswith("|"))
     methods = [cell.strip() for cell in header.strip("|").split("|")][1:]
     assert len(lines) == len(found["settings"]["points"])

@@ -192,7 +192,7 @@ def _check_model(model: Any, tokenizer: Any, settings: FineTuning) -> None:
     try:
         reading_of(model, tokenizer)
     except ValueError as error:
-        raise ValueError(f"{settings.model} is no causal model: {error}; see docs/transformers.md") from None
+        raise ValueError(f"{settings.model} is no causal model: {error}; see docs/guides/huggingface.md") from None
     most = getattr(model.config, "max_position_embeddings", None)
     if most is not None and 0 < most <= settings.unroll:
         raise ValueError(

@@ -71,7 +71,7 @@ PAPER = tuple(
 def with_model(settings: Settings, name: str) -> Settings:
     """Other weights: the paper has bert-base-uncased, and whoever has it names it; then the rest is the paper's too.
 
-    What it does not print, length and learning rate, is usual for BERT. See ``docs/glue.md``.
+    What it does not print, length and learning rate, is usual for BERT. See ``docs/results/glue.md``.
     """
     if name == MINILM:
         return settings

@@ -1,4 +1,4 @@
-"""What the grid studies share: the paper's RL experiment (Appendix, RL Experiment); ``docs/control.md`` has the rest.
+"""What the grid studies share: the paper's RL experiment; ``docs/guides/control.md`` has the rest.
 
 A piece is one training of all runs, judged at each number of epochs, for every curve that it serves: a shorter training
 is the beginning of a longer one.

@@ -1,8 +1,8 @@
 """Which Q belongs into the correction of serialized IMM: that of the last refresh, or the current one.
 
 The paper: "Using the current Q tends to cause instability, likely due to the correction no longer obeying expected
-constraints, e.g., mean 1 for every y." Streaming uses the current Q too. ``docs/logistic.md`` has the reason why one
-is unstable and the other is not.
+constraints, e.g., mean 1 for every y." Streaming uses the current Q too. ``docs/results/logistic.md`` has the reason
+why one is unstable and the other is not.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""The setting of all logistic studies; ``docs/logistic.md`` says what is known and what is a guess."""
+"""The setting of all logistic studies; ``docs/results/logistic.md`` says what is known and what is a guess."""
 
 from imm.experiments.study import Settings
 

@@ -3,7 +3,7 @@
 "Clearly, our approach is only valuable if this [is] the case" (Appendix lm-motivation): if the restricted model is
 better at the restricted task than the full model's induced one. The study measures both before it trains with IMM.
 
-What counts was written down before the test text was read: docs/lstm.md.
+What counts was written down before the test text was read: docs/results/lstm.md.
 """
 
 import math

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from imm.experiments.study import Figure, Row, Settings, Study
+from imm.extras import install
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,7 +63,7 @@ def run(settings: Settings, piece: Row) -> list[Row]:
     try:
         import gymnasium
     except ImportError:
-        raise ValueError("cartpole-velocities needs Gymnasium: pip install 'imm[control]'") from None
+        raise ValueError(f"cartpole-velocities needs Gymnasium: {install('control')}") from None
     import torch
     from torch import nn
 

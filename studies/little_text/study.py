@@ -8,6 +8,7 @@ import numpy as np
 
 from imm.experiments.study import Figure, Row, Settings, Study
 from imm.experiments.summaries import percentiles
+from imm.extras import install
 
 
 def pieces(settings: Settings) -> list[Row]:
@@ -26,7 +27,7 @@ def pieces(settings: Settings) -> list[Row]:
 def run(settings: Settings, piece: Row, kept: Path) -> Sequence[Row]:
     """One run; that without the bigram is also mixed with it."""
     if find_spec("transformers") is None:
-        raise ModuleNotFoundError("this study needs transformers: pip install 'imm[transformers]'")
+        raise ModuleNotFoundError(f"this study needs transformers: {install('transformers')}")
     from studies.little_text.runs import bigram_alone, train
 
     if piece["method"] == "kneser-ney":

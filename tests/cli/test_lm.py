@@ -470,7 +470,7 @@ def test_bad_evaluations_are_one_line(monkeypatch, capsys, tmp_path):
 def test_tensorboard(tmp_path, monkeypatch, capsys):
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "torch.utils.tensorboard", None)
-        assert "pip install 'imm[tensorboard]'" in refused(patch, capsys, *BASE, "--tensorboard")
+        assert "pip install -e '.[tensorboard]'" in refused(patch, capsys, *BASE, "--tensorboard")
     assert not (tmp_path / "imm-lm").exists()
     run(*BASE, "--tensorboard")
     assert len(list((tmp_path / "imm-lm").glob("events.out.tfevents.*"))) == 1

@@ -81,5 +81,5 @@ def test_without_transformers_the_command_says_what_to_install(folder, tmp_path,
     for name in [name for name in sys.modules if name.startswith("imm.huggingface.")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.delattr("imm.huggingface", raising=False)
-    with pytest.raises(ValueError, match=r"--tokenizer needs the package .*: pip install 'imm\[transformers\]'"):
+    with pytest.raises(ValueError, match=r"--tokenizer needs the package .*: pip install -e '\.\[transformers\]'"):
         run("fit", "--text", folder / "text.txt", "--tokenizer", folder, "--out", tmp_path / "m")

@@ -237,5 +237,5 @@ def test_an_action_may_be_left_out():
 
 def test_without_gymnasium_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(ImportError, match=r"this needs Gymnasium: pip install 'imm\[control\]'"):
+    with pytest.raises(ImportError, match=r"this needs Gymnasium: pip install -e '\.\[control\]'"):
         IMMReinforce(Odd(BOX, TWO), nn.Linear(3, 2))

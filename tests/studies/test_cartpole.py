@@ -47,7 +47,7 @@ def test_all_methods_of_a_run_start_alike():
 
 def test_without_gymnasium_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "gymnasium", None)
-    with pytest.raises(ValueError, match=r"cartpole-velocities needs Gymnasium: pip install 'imm\[control\]'"):
+    with pytest.raises(ValueError, match=r"cartpole-velocities needs Gymnasium: pip install -e '\.\[control\]'"):
         study.run(SETTINGS, {"method": "old", "run": 0})
 
 

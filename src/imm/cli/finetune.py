@@ -7,6 +7,7 @@ import typer
 
 from imm.cli.lm_messages import name_unused
 from imm.cli.output import show
+from imm.extras import install
 
 
 def _setting(text: str) -> Any:
@@ -62,7 +63,7 @@ def finetune(
         from imm.huggingface import load_tokenizer
         from imm.huggingface.fine_tuning import METHODS_OF, FineTuning, fine_tune
     except ModuleNotFoundError as error:
-        raise ValueError(f"imm finetune needs the package {error.name}: pip install 'imm[transformers]'") from None
+        raise ValueError(f"imm finetune needs the package {error.name}: {install('transformers')}") from None
     load_tokenizer(model)
     if ngram is not None and ngram_text is not None:
         raise ValueError("--ngram and --ngram-text both say what the bigram is: give one of them")

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from imm.cli.output import show
+from imm.extras import install
 
 if TYPE_CHECKING:
     from imm.ngram import Ngram
@@ -151,5 +152,5 @@ def _huggingface() -> Any:
     try:
         from imm import huggingface
     except ModuleNotFoundError as error:
-        raise ValueError(f"--tokenizer needs the package {error.name}: pip install 'imm[transformers]'") from None
+        raise ValueError(f"--tokenizer needs the package {error.name}: {install('transformers')}") from None
     return huggingface

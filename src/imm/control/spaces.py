@@ -7,6 +7,7 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
+from imm.extras import install
 from imm.validation import check_count
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ def needed_gymnasium() -> Any:
     try:
         import gymnasium
     except ImportError:
-        raise ImportError("this needs Gymnasium: pip install 'imm[control]'") from None
+        raise ImportError(f"this needs Gymnasium: {install('control')}") from None
     return gymnasium
 
 

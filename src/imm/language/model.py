@@ -69,9 +69,12 @@ class LanguageModel(nn.Module):
         low = (each.to(self.output_dtype) for each in (rows, weight, bias))
         return torch.log_softmax(nn.functional.linear(*low).to(rows.dtype), -1)
 
-    def forward(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """A window: ``[L, batch]`` tokens to ``[L · batch, words]`` log-probabilities, and the state after it."""
-        hidden, state = self.hidden(tokens, state)
+    def forward(self, tokens: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """Reads a window: ``[L, batch]`` tokens to ``[L · batch, words]`` log-probabilities, and the state after it.
+
+        Without a state the window is read as the beginning of a text.
+        """
+        hidden, state = self.hidden(tokens, self.initial_state(tokens.shape[1]) if state is None else state)
         return self.log_q(hidden.flatten(0, 1)), state
 
 

@@ -6,6 +6,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from imm.extras import install
+
 
 class Metrics:
     """Appends records to ``metrics.jsonl``; with ``tensorboard`` their numbers go there too.
@@ -64,7 +66,7 @@ def check_tensorboard() -> None:
     try:
         import torch.utils.tensorboard  # noqa: F401
     except ImportError:
-        raise ValueError("TensorBoard's files need the package tensorboard: pip install 'imm[tensorboard]'") from None
+        raise ValueError(f"TensorBoard's files need the package tensorboard: {install('tensorboard')}") from None
 
 
 def _board(folder: Path, step: int) -> Any:

@@ -54,7 +54,9 @@ class Vocabulary:
         return len(self.words)
 
     def encode(self, words: Iterable[str]) -> Tokens:
-        """The numbers of words; that of ``<unk>`` for those that are not here."""
+        """Returns the numbers of words; that of ``<unk>`` for those that are not here."""
+        if isinstance(words, str):
+            raise TypeError(f"words must be a list of words, got the string {words[:40]!r}: split it first")
         return self.encode_bytes([word.encode() for word in words])
 
     def encode_bytes(self, words: Sequence[bytes]) -> Tokens:

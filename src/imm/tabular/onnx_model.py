@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from imm.extras import install
 from imm.files import first_line
 from imm.tabular.distinct_rows import Array
 
@@ -20,7 +21,7 @@ class Onnx:
         try:
             import onnxruntime
         except ImportError:
-            raise ImportError(f"reading {path} needs onnxruntime: pip install 'imm[onnx]'") from None
+            raise ImportError(f"reading {path} needs onnxruntime: {install('onnx')}") from None
         if not Path(path).exists():
             raise FileNotFoundError(f"the old model is to be {str(path)!r}, but there is no such file")
         if Path(path).is_dir():

@@ -9,6 +9,7 @@ import numpy as np
 from imm.experiments.glue.settings import MINILM
 from imm.experiments.study import Row, Settings, Study
 from imm.experiments.summaries import percentiles
+from imm.extras import install
 
 
 def pieces(settings: Settings) -> list[Row]:
@@ -24,7 +25,7 @@ def pieces(settings: Settings) -> list[Row]:
 def run(settings: Settings, piece: Row, kept: Path) -> Sequence[Row]:
     """One run."""
     if find_spec("transformers") is None:
-        raise ModuleNotFoundError("this study needs transformers: pip install 'imm[transformers]'")
+        raise ModuleNotFoundError(f"this study needs transformers: {install('transformers')}")
     from imm.experiments.glue.runs import fine_tune
 
     return [{**piece, "model": settings["model"], "value": fine_tune(settings, piece, kept)["value"]}]

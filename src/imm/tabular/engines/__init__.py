@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from imm.extras import install
 from imm.tabular.engines.base import Engine
 from imm.tabular.engines.linear import Linear
 
@@ -46,4 +47,4 @@ def _trees(name: str) -> Engine:
 
         return XGBoost()
     except ImportError:
-        raise ImportError(f"model={name!r} needs the package {name}: pip install 'imm[{name}]'") from None
+        raise ImportError(f"model={name!r} needs the package {name}: {install(name)}") from None

@@ -144,9 +144,8 @@ def test_all_neighbours_are_the_dense_kernel(seed):
         for k in (40, None)
     ]
     np.testing.assert_allclose(fits[0].coef_, fits[1].coef_, atol=1e-8)
-    kernel = Kernel((t.x[:, :2] - t.x[:, :2].mean(0)) / t.x[:, :2].std(0)).every(
-        (t.x[:, :2] - t.x[:, :2].mean(0)) / t.x[:, :2].std(0)
-    )
+    short = (t.x[:, :2] - t.x[:, :2].mean(0)) / t.x[:, :2].std(0)
+    kernel = Kernel(short, alpha=1.0).every(short)
     pairs = find_pairs(t.x[:, :2], np.ones(40), None)
     np.testing.assert_allclose(pairs.weight.reshape(40, 40), kernel.weights.numpy()[pairs.row], atol=1e-12)
 

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg, sparse
+from scipy.optimize import minimize
 from scipy.special import expit
 from sklearn.base import BaseEstimator
 
 from imm.tabular.distinct_rows import parts
 from imm.tabular.engines.base import Problem
-from imm.tabular.engines.descent import minimise
 from imm.tabular.engines.linear_risk import SplitRisk
 
 Array = NDArray[Any]
@@ -35,6 +35,10 @@ class LinearFit:
     def arrays(self) -> dict[str, Array]:
         """Both."""
         return {"weight": self.weight, "bias": self.bias}
+
+
+MEMORY = 20
+"""Steps that L-BFGS remembers."""
 
 
 class Linear(BaseEstimator):  # type: ignore[misc]
@@ -135,7 +139,8 @@ class Logistic:
         # Strengths are compared by losses added up over rows: the more rows, the less may each be off.
         tol = self.tol if precise else max(self.tol, 0.01 / len(self.problem.x))
         tol = max(tol, 10 * float(np.finfo(self.problem.x.dtype).eps))  # float32 rows cannot be summed more exactly
-        return unpack(minimise(objective, u, tol, 1e-3 * tol, self.max_iter))
+        options = {"maxcor": MEMORY, "gtol": tol / np.sqrt(len(u)), "ftol": 1e-3 * tol, "maxiter": self.max_iter}
+        return unpack(minimize(objective, u, jac=True, method="L-BFGS-B", options=options).x)
 
     def _coordinates(self, l2: float, lam: float) -> Any:
         """``[d + 1, d + 1]``: coordinates u to weights, so that the quarter of the second moments becomes one."""

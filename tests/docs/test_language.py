@@ -1,10 +1,11 @@
-"""Every figure in the tables of docs/results/glue.md comes from a committed result."""
+"""Every figure in the tables of docs/results/glue.md and lstm.md comes from a committed result."""
 
 import json
+import math
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-GLUE = (ROOT / "docs" / "results" / "glue.md").read_text()
+GLUE, LSTM = ((ROOT / "docs" / "results" / f"{name}.md").read_text() for name in ("glue", "lstm"))
 
 
 def rows(name):
@@ -41,3 +42,20 @@ def test_glue():
         rows = [ours[task, method] for method in methods]
         assert cells == [f"{row['mean']:.1f} ± {row['deviation']:.1f}" for row in rows]
         assert printed == ", ".join(f"{paper[task, method]['mean']:.1f}" for method in methods)
+
+
+def test_one_cell_of_the_language_studies():
+    cell = {"percent": 10, "width": 200, "split": "test"}
+    found = {(row["method"], row["restart"]): row for row in rows("lstm-regimes") if cell.items() <= row.items()}
+    shown = table("| method | strength | test | gain, nats a word |", LSTM)
+    assert {method for method, *_ in shown} | {"kneser-ney"} == {method for method, _ in found}
+    for method, strength, value, gain in shown:
+        row = found[method, True]
+        assert (strength, value) == (f"{row['strength']:g}", f"{row['mean']:.1f}")
+        assert gain == (f"{row['gain']:.3f} ± {row['gain_error']:.3f}" if "gain" in row else "")
+    said, plain = " ".join(LSTM.split()), found["none", False]
+    mixed = plain["induced"] / math.exp(plain["room"])
+    told = "Kneser-Ney itself is at {:.1f}, and the bigram that plain training induces at {:.1f};"
+    told += " mixed, the two are at {:.1f}"
+    assert told.format(found["kneser-ney", False]["mean"], plain["induced"], mixed) in said
+    assert f"brings the induced one to {found['imm-streaming', True]['induced']:.0f}" in said

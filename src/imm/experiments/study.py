@@ -27,6 +27,7 @@ class Figure:
         y_limits: the ends of the vertical axis; where the rows end if None.
         note: what the error bars are, or anything else a reader of the figure must know.
         beside: whether the paper's means are drawn beside ours, as crosses.
+        points: whether rows are points where they are, and not joined by lines.
     """
 
     x: str
@@ -40,6 +41,7 @@ class Figure:
     y_limits: tuple[float, float] | None = None
     note: str = "bars: 10th to 90th percentile"
     beside: bool = False
+    points: bool = False
 
 
 @dataclass(frozen=True)

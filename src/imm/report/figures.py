@@ -47,7 +47,8 @@ def draw(result: Mapping[str, Any], figure: Figure) -> Canvas:
         here = [row for row in rows if figure.panel is None or row[figure.panel] == panel]
         _categories(axes, here, figure) if figure.x == figure.series else _curves(axes, here, figure)
         if figure.beside:
-            _crosses(axes, result["paper"], figure)
+            printed = [row for row in result["paper"] if panel is None or row.get(figure.panel, panel) == panel]
+            _crosses(axes, printed, figure)
         axes.legend(fontsize=8) if figure.x != figure.series else None
         axes.set_xlabel(figure.x_label)
         axes.set_ylabel(figure.y_label)
@@ -66,7 +67,7 @@ def _curves(axes: Axes, rows: list[Row], figure: Figure) -> None:
     series = list(dict.fromkeys(row[figure.series] for row in rows))
     places = sorted({row[figure.x] for row in rows})
     gap = min((b - a for a, b in itertools.pairwise(places)), default=1)
-    step = 0 if figure.log_x else 0.4 * gap / len(series)
+    step = 0 if figure.log_x or figure.points else 0.4 * gap / len(series)
     if figure.log_x:
         axes.set_xscale("log")
         axes.set_xticks(places, [f"{place:g}" for place in places], minor=False)
@@ -88,7 +89,7 @@ def _curves(axes: Axes, rows: list[Row], figure: Figure) -> None:
             marker="o",
             markersize=3.5,
             capsize=2,
-            linewidth=1.4,
+            linewidth=0 if figure.points else 1.4,
             elinewidth=0.7,
         )
 
@@ -110,7 +111,9 @@ def _categories(axes: Axes, rows: list[Row], figure: Figure) -> None:
 
 
 def _bars(rows: list[Row], figure: Figure) -> list[list[float]]:
-    """How far the percentiles are below and above; a skewed mean can lie outside them."""
+    """How far the percentiles are below and above, or the error; a skewed mean can lie outside percentiles."""
+    if any(f"{figure.y}_error" in row for row in rows):
+        return [[row.get(f"{figure.y}_error", 0.0) for row in rows]] * 2
     below = [max(0.0, row[figure.y] - row.get("p10", row[figure.y])) for row in rows]
     above = [max(0.0, row.get("p90", row[figure.y]) - row[figure.y]) for row in rows]
     return [below, above]

@@ -17,4 +17,4 @@ def generator(settings: Settings, *key: int | str) -> "torch.Generator":
 
     words = [zlib.crc32(part.encode()) if isinstance(part, str) else part for part in key]
     state = np.random.SeedSequence([settings["seed"], *words]).generate_state(1, np.uint64)
-    return torch.Generator().manual_seed(int(state[0] >> 1))
+    return torch.Generator().manual_seed(int(state[0]) >> 1)

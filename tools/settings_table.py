@@ -31,7 +31,7 @@ KEPT = ROOT / "out" / "settings.json"
 PAGE = ROOT / "CONTRIBUTING.md"
 BEGIN, END = "<!-- made by tools/settings_table.py -->\n", "<!-- end of the table -->\n"
 
-DISTRIBUTED = ("tests/matching/test_distributed.py", "tests/language/huggingface/test_together.py")
+DISTRIBUTED = ("tests/matching/test_distributed.py", "tests/huggingface/test_distributed.py")
 
 
 @dataclass(frozen=True)

@@ -273,7 +273,18 @@ def test_a_killed_run_continues(tmp_path):
 def test_eval(tmp_path):
     trained = json.loads(run(*BASE, "--test", "b.txt", "--json").stdout)
     figures = json.loads(run("eval", "imm-lm", "--text", "b.txt", "--json").stdout)
-    assert figures == {"perplexity": pytest.approx(trained["test_perplexity"], rel=1e-6), "tokens": 32, "unknown": 3}
+    likelihood = -32 * math.log(figures["perplexity"]) / len((tmp_path / "b.txt").read_text())
+    assert figures == {
+        "perplexity": pytest.approx(trained["test_perplexity"], rel=1e-6),
+        "per_character": pytest.approx(math.exp(-likelihood), rel=1e-5),
+        "tokens": 32,
+        "unknown": 3,
+        "vocabulary": trained["vocabulary"],
+    }
+    assert (
+        "of other vocabularies than these 11 words compare per character"
+        in run("eval", "imm-lm", "--text", "b.txt").stdout
+    )
     assert run("eval", "imm-lm/model", "--text", "b.txt", "--json").stdout == json.dumps(figures, indent=1) + "\n"
 
 

@@ -1,5 +1,6 @@
 """``imm lm``: train a language model that matches a bigram, and measure one."""
 
+import math
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -154,7 +155,7 @@ def evaluate(
     text: Annotated[Path, typer.Option(help="A text file, UTF-8, one sentence a line.")],
     as_json: AsJson = False,
 ) -> None:
-    """Perplexity of a text; unknown words are predicted as <unk>, and count."""
+    """Print the perplexity of a text, per word and per character; unknown words are predicted as <unk>, and count."""
     from imm.cli.lm_messages import model_folder
     from imm.cli.progress import reading
     from imm.language import load_model
@@ -167,7 +168,20 @@ def evaluate(
     if settings.method == "interpolation":
         typer.echo("this is the model without the bigram that its run mixed in", err=True)
     found = log_likelihoods(model, tokens, settings.unroll)
-    show({"perplexity": perplexity(found), "tokens": len(found), "unknown": unknown}, as_json)
+    with text.open(encoding="utf-8") as lines:
+        n_characters = sum(map(len, lines))
+    figures = {
+        "perplexity": perplexity(found),
+        "per_character": math.exp(-found.double().sum().item() / n_characters),
+        "tokens": len(found),
+        "unknown": unknown,
+        "vocabulary": len(vocabulary),
+    }
+    show(figures, as_json)
+    if not as_json:
+        typer.echo(
+            f"Models of other vocabularies than these {len(vocabulary):,} {vocabulary.level}s compare per character only."
+        )
 
 
 @app.command()

@@ -75,7 +75,7 @@ def show_table(settings: "Settings", figures: dict[str, Any]) -> None:
     from rich.table import Table
 
     names = [name for name in ("valid", "test") if f"{name}_perplexity" in figures]
-    table = Table("perplexity")
+    table = Table(f"perplexity, {figures['vocabulary']:,} words")
     for name in names:
         table.add_column(name, justify="right")
     label = f"LSTM, {settings.method}"

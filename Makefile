@@ -5,9 +5,12 @@ BIN := $(VENV)/bin
 # Twice quiet: errors are shown, but no warnings, which would hide what `make` itself has to say.
 INSTALL := -m pip install --quiet --quiet
 PIP := $(BIN)/python $(INSTALL) --constraint constraints.txt
+# Tests of what is computed; those of commands and pages, and scikit-learn's own, which take half of the time, run once.
+PORTABLE := tests --numprocesses 2 -m "not slow" --ignore tests/tabular/test_sklearn.py \
+	$(addprefix --ignore tests/,cli examples experiments report)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow lint format bench clean
+.PHONY: help demo test test-slow test-portable lint format bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -35,6 +38,10 @@ test: $(VENV)/.installed-test ## install what tests need, then run all that are 
 
 test-slow: $(VENV)/.installed-test ## the tests that take minutes
 	@$(BIN)/python -m pytest -m slow --timeout 3600
+
+test-portable: $(VENV)/.installed-test ## tests of floating-point numbers as two other processors compute them
+	@OPENBLAS_CORETYPE=Haswell ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest $(PORTABLE)
+	@OPENBLAS_CORETYPE=Prescott ATEN_CPU_CAPABILITY=default $(BIN)/python -m pytest $(PORTABLE)
 
 lint: $(VENV)/.installed-lint ## style, types, and that imports go down the rooms only
 	@$(BIN)/ruff check .

@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
+NEWEST := .venv-newest
 # Twice quiet: errors are shown, but no warnings, which would hide what `make` itself has to say.
 INSTALL := -m pip install --quiet --quiet
 PIP := $(BIN)/python $(INSTALL) --constraint constraints.txt
@@ -10,7 +12,7 @@ PORTABLE := tests --numprocesses 2 -m "not slow" --ignore tests/tabular/test_skl
 	$(addprefix --ignore tests/,cli examples experiments report)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-portable lint format bench clean
+.PHONY: help demo test test-slow test-portable test-lowest test-newest lint format bench clean
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 14
@@ -43,6 +45,20 @@ test-portable: $(VENV)/.installed-test ## tests of floating-point numbers as two
 	@OPENBLAS_CORETYPE=Haswell ATEN_CPU_CAPABILITY=avx2 $(BIN)/python -m pytest $(PORTABLE)
 	@OPENBLAS_CORETYPE=Prescott ATEN_CPU_CAPABILITY=default $(BIN)/python -m pytest $(PORTABLE)
 
+test-lowest: $(VENV)/.installed ## the tests with the lowest versions that pyproject.toml admits (but torch's)
+	@echo "Installing the lowest versions into $(LOWEST) (a few minutes the first time) …"
+	@test -x $(LOWEST)/bin/python || $(PYTHON) -m venv $(LOWEST)
+	@$(BIN)/python tools/lowest.py > $(LOWEST)/constraints.txt
+	@$(LOWEST)/bin/python $(INSTALL) --constraint $(LOWEST)/constraints.txt --editable '.[test]'
+	@$(LOWEST)/bin/python -m pytest --numprocesses 2 -m "not slow" -o filterwarnings=default
+
+test-newest: ## the tests with the newest versions there are (but torch's)
+	@echo "Installing the newest versions into $(NEWEST) (a few minutes the first time) …"
+	@test -x $(NEWEST)/bin/python || $(PYTHON) -m venv $(NEWEST)
+	@grep '^torch==' constraints.txt > $(NEWEST)/constraints.txt
+	@$(NEWEST)/bin/python $(INSTALL) --upgrade --upgrade-strategy eager --constraint $(NEWEST)/constraints.txt --editable '.[test]'
+	@$(NEWEST)/bin/python -m pytest --numprocesses 2 -m "not slow"
+
 lint: $(VENV)/.installed-lint ## style, types, and that imports go down the rooms only
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
@@ -57,4 +73,4 @@ bench: $(VENV)/.installed ## time and memory of the core
 	@$(BIN)/python -m benchmarks.core
 
 clean: ## remove the environment and all caches
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) $(NEWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -40,7 +40,7 @@ def generator(settings: Settings, *key: int | str) -> torch.Generator:
     """A stream of random numbers of its own for each key: studies share no data, methods of a cell do."""
     words = [zlib.crc32(part.encode()) if isinstance(part, str) else part for part in key]
     state = np.random.SeedSequence([settings["seed"], *words]).generate_state(1, np.uint64)
-    return torch.Generator().manual_seed(int(state[0] >> 1))
+    return torch.Generator().manual_seed(int(state[0]) >> 1)
 
 
 def draw(settings: Settings, runs: int, n: int, source: torch.Generator) -> Data:

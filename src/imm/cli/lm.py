@@ -179,9 +179,8 @@ def evaluate(
     }
     show(figures, as_json)
     if not as_json:
-        typer.echo(
-            f"Models of other vocabularies than these {len(vocabulary):,} {vocabulary.level}s compare per character only."
-        )
+        words = f"{len(vocabulary):,} {vocabulary.level}s"
+        typer.echo(f"Models of other vocabularies than these {words} compare per character only.")
 
 
 @app.command()
